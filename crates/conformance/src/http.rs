@@ -8,7 +8,7 @@ use framing::{Body, Head};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
-pub use tls::tls_config;
+pub use tls::{served, tls_config};
 
 /// How long a plain request may take; no request of the corpus needs a tenth of it.
 const TIMEOUT: Duration = Duration::from_secs(30);

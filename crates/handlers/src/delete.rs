@@ -68,7 +68,7 @@ pub async fn delete_collection(cx: Arc<Context>, request: RequestBody) -> Result
     let found = page.objects();
     let call = cx.call(mode);
 
-    let deleted = {
+    {
         let cx = cx.clone();
         super::run_to_end(cx.late.clone(), async move {
             let workers = cx.endpoint.limits.delete_collection_workers.max(1);
@@ -78,13 +78,13 @@ pub async fn delete_collection(cx: Arc<Context>, request: RequestBody) -> Result
                 async move { delete_one(&cx, &shared.0, &cached, &shared.1, &shared.2).await }
             });
             // In the order of the list, whoever is done first.
-            deletions.buffered(workers).try_collect::<Vec<Value>>().await
+            deletions.buffered(workers).try_collect::<()>().await
         })
-        .await?
-    };
-    let list = list::list_value(&cx, &negotiated, deleted, page.meta(&cx))?;
-    let body = negotiated::encode(negotiated.format, &list, cx.pretty())?;
-    Ok(output::bytes(&cx, StatusCode::OK, negotiated.format, body))
+        .await?;
+    }
+    // They are answered as they were, which is what the page has. No copy is made of them: whoever empties a collection may do so
+    // because there is no memory left.
+    list::answer(&cx, &negotiated, page).await
 }
 
 /// To delete what cannot be read takes a permission of its own.
@@ -106,21 +106,21 @@ async fn authorize_unsafe(cx: &Context) -> Result<(), Status> {
     }
 }
 
-/// Deletes an object of a collection, and answers it as it was. One that is gone meanwhile is as good.
+/// Deletes an object of a collection, unless it cannot be shown in the version asked for. One that is gone meanwhile is as good.
 async fn delete_one(
     cx: &Context,
     call: &Call,
     cached: &CachedObject,
     options: &DeleteOptions,
     object: &Value,
-) -> Result<Value, Status> {
-    let value = views::value_of(cx, cached).await?;
+) -> Result<(), Status> {
+    views::json_of(cx, cached).await?;
     let resource = &cx.endpoint.resource;
     let namespace = if resource.namespaced() { Str::from(cached.namespace()) } else { call.namespace.clone() };
     let call = Call { name: cached.name().into(), namespace, ..call.clone() };
     match resource.delete(&call, options, DeleteBy::Collector(object)).await {
         Err(status) if !status.is_not_found() => Err(status),
-        _ => Ok(value),
+        _ => Ok(()),
     }
 }
 

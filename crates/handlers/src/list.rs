@@ -54,15 +54,20 @@ pub struct Page {
 pub async fn list(cx: Arc<Context>, options: ListOptions, negotiated: Output) -> Result<Response, Status> {
     let cx = &*cx;
     let page = find(cx, &options).await?;
-    let plain = negotiated.convert.is_none() && !cx.pretty() && !negotiated.pretty;
     let read = page.read();
-    let mut response = match negotiated.format {
-        Format::Json if plain && page.is_native(cx) => stream(cx, page),
-        Format::Protobuf if negotiated.convert.is_none() => protobuf(cx, page).await?,
-        _ => built(cx, &negotiated, page).await?,
-    };
+    let mut response = answer(cx, &negotiated, page).await?;
     response.extensions_mut().insert(read);
     Ok(response)
+}
+
+/// The page in the form that was asked for.
+pub async fn answer(cx: &Context, negotiated: &Output, page: Page) -> Result<Response, Status> {
+    let plain = negotiated.convert.is_none() && !cx.pretty() && !negotiated.pretty;
+    match negotiated.format {
+        Format::Json if plain && page.is_native(cx) => Ok(stream(cx, page)),
+        Format::Protobuf if negotiated.convert.is_none() => protobuf(cx, page).await,
+        _ => built(cx, negotiated, page).await,
+    }
 }
 
 /// Chooses the state to read and cuts the page out of it.
@@ -444,7 +449,7 @@ async fn built(cx: &Context, negotiated: &Output, page: Page) -> Result<Response
 }
 
 /// A list object of the kind that was asked for.
-pub fn list_value(cx: &Context, negotiated: &Output, objects: Vec<Value>, mut meta: Value) -> Result<Value, Status> {
+fn list_value(cx: &Context, negotiated: &Output, objects: Vec<Value>, mut meta: Value) -> Result<Value, Status> {
     if negotiated.convert.is_some() && meta.str_at(&["continue"]).is_empty() {
         meta.remove_at(&["continue"]);
     }

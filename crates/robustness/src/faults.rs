@@ -3,6 +3,7 @@
 use crate::isolation::Outage;
 use crate::load::Shared;
 use crate::plan::{Plan, Store};
+use crate::pressure::press;
 use crate::proxy::Way;
 use crate::site::{Site, signal};
 use crate::wire::Api;
@@ -39,10 +40,12 @@ pub enum FaultKind {
     Delay,
     /// The clock of a server jumps, forwards or back. Only where it is asked for: the clock stands still between jumps.
     ClockJump,
+    /// A server is filled until it refuses. Only where it is asked for: servers have little memory then, and clients no privileges.
+    MemoryPressure,
 }
 
 impl FaultKind {
-    const ALL: [(&'static str, FaultKind); 15] = [
+    const ALL: [(&'static str, FaultKind); 16] = [
         ("kill", FaultKind::KillServer),
         ("restart-loop", FaultKind::RestartLoop),
         ("restart", FaultKind::RestartServer),
@@ -58,6 +61,7 @@ impl FaultKind {
         ("silence", FaultKind::Silence),
         ("delay", FaultKind::Delay),
         ("clock", FaultKind::ClockJump),
+        ("memory", FaultKind::MemoryPressure),
     ];
 
     pub fn parse(text: &str) -> Result<FaultKind, String> {
@@ -256,14 +260,8 @@ impl<'a> Injector<'a> {
                 self.site.servers[index].wait_ready()?;
             }
             FaultKind::KillMember | FaultKind::KillLeader | FaultKind::PauseMember => self.member(kind, pause),
-            FaultKind::ClockJump => {
-                let by = serde_json::json!({"advance": self.random.pick(&JUMPS)});
-                let path = "/kubelith/v1/clock";
-                match Api::new(self.site.servers[index].port).send("POST", path, "application/json", Some(&by)) {
-                    Some((200, _)) => self.injected.note("jumps of a clock"),
-                    other => self.injected.problems.push(format!("the clock cannot be turned: {other:?}")),
-                }
-            }
+            FaultKind::ClockJump => self.turn_clock(index),
+            FaultKind::MemoryPressure => self.use_up_memory(index, pause),
             FaultKind::Cut | FaultKind::Silence | FaultKind::Delay => self.network(kind, index, pause),
         }
         if kind.is_of_one_server() {
@@ -278,6 +276,25 @@ impl<'a> Injector<'a> {
         self.injected.note("kill -9 of a server");
         self.site.servers[index].launch()?;
         self.site.servers[index].wait_ready()
+    }
+
+    fn turn_clock(&mut self, index: usize) {
+        let by = serde_json::json!({"advance": self.random.pick(&JUMPS)});
+        let path = "/kubelith/v1/clock";
+        match Api::new(self.site.servers[index].port).send("POST", path, "application/json", Some(&by)) {
+            Some((200, _)) => self.injected.note("jumps of a clock"),
+            other => self.injected.problems.push(format!("the clock cannot be turned: {other:?}")),
+        }
+    }
+
+    fn use_up_memory(&mut self, index: usize, pause: Duration) {
+        let pressed = press(&self.site.servers[index], pause);
+        let counts = &mut self.injected.counts;
+        *counts.entry("times that memory was short").or_default() += 1;
+        *counts.entry("requests refused for it, of those who fill it").or_default() += pressed.refused;
+        let most = counts.entry("MB that a server had at most then").or_default();
+        *most = (pressed.most as usize >> 20).max(*most);
+        self.injected.problems.extend(pressed.problems);
     }
 
     fn compact(&mut self) {

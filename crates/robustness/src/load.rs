@@ -27,6 +27,8 @@ pub struct Shared {
     next_mark: AtomicU64,
     /// Of the servers.
     pub ports: Vec<u16>,
+    /// Of the clients.
+    pub token: &'static str,
     pub done: AtomicU64,
     /// Probes that found a server ready.
     pub ready: AtomicU64,
@@ -34,12 +36,13 @@ pub struct Shared {
 }
 
 impl Shared {
-    pub fn new(ports: Vec<u16>) -> Shared {
+    pub fn new(ports: Vec<u16>, token: &'static str) -> Shared {
         Shared {
             begin: Instant::now(),
             stop: AtomicBool::new(false),
             next_mark: AtomicU64::new(1),
             ports,
+            token,
             done: AtomicU64::new(0),
             ready: AtomicU64::new(0),
             failures: Mutex::default(),
@@ -73,7 +76,7 @@ pub struct Apis(Vec<Api>);
 
 impl Apis {
     pub fn new(shared: &Shared) -> Apis {
-        Apis(shared.ports.iter().map(|port| Api::new(*port)).collect())
+        Apis(shared.ports.iter().map(|port| Api::of(*port, shared.token)).collect())
     }
 
     pub fn any(&mut self, random: &mut Random) -> &mut Api {

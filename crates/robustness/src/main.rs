@@ -25,7 +25,8 @@ robustness soak [options]
   --duration S       seconds for each store (60)
   --kills N          ends before that time, after so many kills of servers and members
   --faults LIST      kill, restart-loop, restart, pause, disk-full, descriptors, compact, compact-while-down, kill-member,
-                     kill-leader, pause-member, cut, silence, delay, clock, or none (default: those that fit the store)
+                     kill-leader, pause-member, cut, silence, delay, clock, memory, or none (default: those that fit the
+                     store, without clock and memory)
   --quiet MS         between two faults, at most (1200)
   --every S          seconds from one fault to the next, in place of that. With no faults but kill, restart-loop and
                      restart, nobody but clients of the server that is down may have an error
@@ -37,7 +38,10 @@ robustness soak [options]
   --requests N       ends before that time
   --clients N        (4)
   --in-process       servers within this program, one for each processor; --clients is of each (48)
-  --feedback off     grows from recorded requests only, not from those that led to answers of a new kind
+  --coverage         the same in a build that is instrumented for it (cargo xtask makes it): requests that pass edges of the
+                     code which no other one passed are grown from, too, and the last line tells how many were passed
+  --feedback WHAT    on: grows from requests that led to answers of a new kind, or to new edges; answers, edges: only from
+                     those; off: only from recorded requests
   --against URL      sends all of them to this server, too, as the user of the token robust-token, and tells which answers
                      have another code, or say something else, there; with --clients 1 both servers see the requests in the same order
 
@@ -60,6 +64,7 @@ struct Options {
     faults: Option<Vec<FaultKind>>,
     requests: usize,
     feedback: fuzz::Feedback,
+    edges: Option<fuzz::Count>,
     against: Option<Address>,
     clients: Option<usize>,
     objects: usize,
@@ -111,6 +116,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
         faults: None,
         requests: usize::MAX,
         feedback: fuzz::Feedback::Followed,
+        edges: None,
         against: None,
         clients: None,
         objects: 300,
@@ -143,14 +149,9 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
             "--every" => options.plan.every = Some(Duration::from_secs(number(value()?)?)),
             "--writers" => options.plan.writers = number(value()?)? as usize,
             "--requests" => options.requests = number(value()?)? as usize,
-            "--feedback" => {
-                options.feedback = match value()?.as_str() {
-                    "on" => fuzz::Feedback::Followed,
-                    "off" => fuzz::Feedback::Ignored,
-                    other => return Err(format!("--feedback is on or off, not {other:?}")),
-                }
-            }
+            "--feedback" => options.feedback = fuzz::Feedback::parse(&value()?)?,
             "--in-process" => options.place = Place::Here,
+            "--coverage" => (options.place, options.edges) = (Place::Here, Some(counted()?)),
             "--against" => options.against = Some(Address::parse(&value()?)?),
             "--clients" => options.clients = Some(number(value()?)? as usize),
             "--storm" => options.storm = overload::Storm::parse(&value()?)?,
@@ -191,6 +192,7 @@ fn throw(options: &Options) -> Result<bool, String> {
         duration: plan.duration,
         requests: options.requests,
         feedback: options.feedback,
+        edges: options.edges,
         against: options.against.clone(),
     };
     let found = match options.place {
@@ -201,6 +203,13 @@ fn throw(options: &Options) -> Result<bool, String> {
     Ok(found.problems.is_empty() && found.errors.is_empty())
 }
 
+/// What counts the edges of the code that were passed, if somebody put flags there.
+fn counted() -> Result<fuzz::Count, String> {
+    const HOW: &str =
+        "--coverage needs a build that is instrumented: `cargo xtask robustness fuzz --coverage` makes it";
+    (kubelith_coverage::all() > 0).then_some(kubelith_coverage::seen as fuzz::Count).ok_or_else(|| HOW.to_owned())
+}
+
 fn throw_here(options: fuzz::Options) -> Result<fuzz::Found, String> {
     if options.against.is_some() {
         return Err("--against needs a server in a process of its own".to_owned());
@@ -209,6 +218,7 @@ fn throw_here(options: fuzz::Options) -> Result<fuzz::Found, String> {
 }
 
 fn overloaded(options: &Options) -> Result<bool, String> {
+    let mut is_good = true;
     for fairness in ["true", "false"] {
         let mut flags = options.plan.flags.clone();
         flags.push(format!("--enable-priority-and-fairness={fairness}"));
@@ -222,8 +232,12 @@ fn overloaded(options: &Options) -> Result<bool, String> {
             flags,
         })?;
         println!("== priority and fairness: {fairness}\nidle\n{}storm\n{}", idle.text(), stormy.text());
+        for problem in overload::problems(&idle, &stormy) {
+            println!("PROBLEM {problem}");
+            is_good = false;
+        }
     }
-    Ok(true)
+    Ok(is_good)
 }
 
 fn soaked(options: &Options) -> Result<bool, String> {

@@ -3,7 +3,7 @@
 
 use crate::plan::{Plan, Store};
 use crate::site::Site;
-use crate::wire::{Api, LEADER_TOKEN, STORM_TOKEN, TOKEN, address, request_as};
+use crate::wire::{Api, LEADER_TOKEN, STORM_TOKEN, TOKEN, address, allow_storm, request_as};
 use kubelith_conformance::http::{Client, Response};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -21,6 +21,13 @@ const PACE: Duration = Duration::from_millis(10);
 
 /// Between two looks of a slow reader at what has come.
 const SLOW: Duration = Duration::from_millis(200);
+
+/// All objects, and the bookmark that ends them.
+const INITIAL_EVENTS: &str = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+const BOOKMARK: &[u8] = br#"{"type":"BOOKMARK""#;
+
+/// Of a client of the storm that was refused, or found nobody.
+const REFUSED: Duration = Duration::from_millis(100);
 
 /// What the storm does, without pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,6 +108,25 @@ impl Measured {
     }
 }
 
+/// What makes the figures worthless: those who behave were not served where nothing else went on, or there was no storm.
+pub fn problems(idle: &Measured, stormy: &Measured) -> Vec<String> {
+    let mut problems = Vec::new();
+    if idle.codes.keys().any(|code| *code != 200) {
+        problems.push(format!("idle, not all were answered: {:?}", idle.codes));
+    }
+    for (when, measured) in [("idle", idle), ("in the storm", stormy)] {
+        for (who, latencies) in [("administrator", &measured.administrator), ("leader", &measured.leader)] {
+            if latencies.0.is_empty() {
+                problems.push(format!("{when} the {who} asked nothing"));
+            }
+        }
+    }
+    if !["200: ", "201: "].iter().any(|code| stormy.storm.contains(code)) {
+        problems.push(format!("there was no storm: {:?}", stormy.storm));
+    }
+    problems
+}
+
 /// Idle, then in a storm.
 pub fn run(options: &Options) -> Result<(Measured, Measured), String> {
     let mut plan = Plan::new(options.program.clone(), Store::Memory, 1);
@@ -116,13 +142,11 @@ pub fn run(options: &Options) -> Result<(Measured, Measured), String> {
 
 fn prepare(site: &Site, options: &Options) -> Result<(), String> {
     let mut api = Api::new(site.servers[0].port);
+    allow_storm(&mut api)?;
     let mut make = |path: &str, body: &serde_json::Value| match api.send("POST", path, "application/json", Some(body)) {
         Some((201, _)) => Ok(()),
         other => Err(format!("{path}: {other:?}")),
     };
-    let binding = json!({"metadata": {"name": "storm"}, "subjects": [{"kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": "storm"}],
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}});
-    make("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", &binding)?;
     make(LEASES, &json!({"metadata": {"name": "leader"}, "spec": {"holderIdentity": "one"}}))?;
     for i in 0..options.objects {
         make(OBJECTS, &json!({"metadata": {"name": format!("o{i}")}, "data": {"k": "x".repeat(options.bytes)}}))?;
@@ -169,7 +193,7 @@ fn measure(site: &Site, options: &Options, clients: usize) -> Result<Measured, S
         });
         let end = Instant::now() + options.duration * 3 / 5;
         while Instant::now() < end {
-            most_memory = most_memory.max(site.servers[0].pid().and_then(crate::fuzz::resident).unwrap_or(0));
+            most_memory = most_memory.max(site.servers[0].pid().and_then(crate::memory::resident).unwrap_or(0));
             std::thread::sleep(Duration::from_millis(20));
         }
         stop.store(true, Ordering::Relaxed);
@@ -225,8 +249,8 @@ pub fn storm(port: u16, clients: usize, duration: Duration, storm: Storm) -> Str
                     if let Ok(mut codes) = codes.lock() {
                         *codes.entry(code).or_default() += 1;
                     }
-                    if code != 200 {
-                        std::thread::sleep(Duration::from_millis(100));
+                    if !matches!(code, 200..=299) {
+                        std::thread::sleep(REFUSED);
                     }
                 }
             });
@@ -239,9 +263,10 @@ fn blow(client: &mut Client, storm: Storm) -> std::io::Result<Response> {
     match storm {
         Storm::Lists => client.send_once(&request_as(STORM_TOKEN, "GET", OBJECTS, "", None)),
         Storm::Watches => {
-            let path = format!("{OBJECTS}?watch=true&resourceVersion=0");
-            let lines = client.lines(&request_as(STORM_TOKEN, "GET", &path, "", None), 100, Duration::from_secs(2));
-            lines.map(|(answer, _)| answer)
+            let path = format!("{OBJECTS}?watch=true&{INITIAL_EVENTS}");
+            let has_all = |lines: &[Vec<u8>]| lines.last().is_some_and(|line| line.starts_with(BOOKMARK));
+            let watch = request_as(STORM_TOKEN, "GET", &path, "", None);
+            client.lines_until(&watch, has_all, Duration::from_secs(10)).map(|(answer, _)| answer)
         }
         Storm::SlowReaders => {
             let list = request_as(STORM_TOKEN, "GET", OBJECTS, "", None);
@@ -251,5 +276,28 @@ fn blow(client: &mut Client, storm: Storm) -> std::io::Result<Response> {
             let event = json!({"metadata": {"generateName": "storm-"}, "involvedObject": {"namespace": "default"}, "reason": "Storm"});
             client.send_once(&request_as(STORM_TOKEN, "POST", EVENTS, "application/json", Some(&event)))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(code: u16, storm: &str) -> Measured {
+        let latencies = Latencies((1..=100).map(Duration::from_millis).collect());
+        let (administrator, codes) = (latencies.clone(), BTreeMap::from([(code, 100)]));
+        Measured { administrator, leader: latencies, codes, most_memory: 0, storm: storm.to_owned() }
+    }
+
+    #[test]
+    fn figures_without_a_storm_are_told() {
+        let idle = measured(200, "none");
+        assert_eq!(problems(&idle, &measured(200, "{201: 7, 429: 90}")), [""; 0]);
+        assert_eq!(problems(&idle, &measured(429, "{200: 7}")), [""; 0], "that is what is measured");
+        assert_eq!(problems(&idle, &measured(200, "{0: 7, 429: 90}")).len(), 1);
+        assert_eq!(problems(&measured(503, "none"), &measured(200, "{200: 7}")).len(), 1);
+        let silent = Measured { leader: Latencies::default(), ..measured(200, "{200: 7}") };
+        assert_eq!(problems(&idle, &silent), ["in the storm the leader asked nothing"]);
+        assert_eq!(idle.leader.percentile(99), Duration::from_millis(100));
     }
 }

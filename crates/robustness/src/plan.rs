@@ -33,6 +33,11 @@ impl Plan {
         self.faults.iter().all(|fault| fault.is_of_one_server())
     }
 
+    /// Whether servers have little memory, and clients no privileges: those of an administrator are never refused for it.
+    pub fn is_short_of_memory(&self) -> bool {
+        self.faults.contains(&FaultKind::MemoryPressure)
+    }
+
     pub fn new(program: PathBuf, store: Store, seed: u64) -> Plan {
         Plan {
             seed,

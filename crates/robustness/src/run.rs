@@ -8,7 +8,7 @@ use crate::load::{Shared, Writer, operate};
 use crate::plan::Plan;
 use crate::site::Site;
 use crate::watchers::Watcher;
-use crate::wire::{Api, Content, RESOURCES};
+use crate::wire::{Api, Content, RESOURCES, STORM_TOKEN, TOKEN};
 use kubelith_store::random::Random;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
@@ -55,7 +55,8 @@ impl Verdict {
 pub fn run(plan: &Plan) -> Result<Verdict, String> {
     let begin = Instant::now();
     let mut site = Site::start(plan)?;
-    let shared = Shared::new(site.servers.iter().map(|server| server.port).collect());
+    let token = if plan.is_short_of_memory() { STORM_TOKEN } else { TOKEN };
+    let shared = Shared::new(site.servers.iter().map(|server| server.port).collect(), token);
     let mut history = History { bases: bases(&shared)?, ..History::default() };
     let finals: Mutex<Vec<Revision>> = Mutex::default();
     let mut injected = std::thread::scope(|scope| {

@@ -2,8 +2,9 @@
 
 use crate::faults::FaultKind;
 use crate::plan::{Plan, Store};
+use crate::pressure::BUDGET;
 use crate::proxy::{Proxy, Way};
-use crate::wire::{self, Api, LEADER_TOKEN, STORM_TOKEN, TOKEN};
+use crate::wire::{self, Api, FILLER_TOKEN, LEADER_TOKEN, STORM_TOKEN, TOKEN};
 use kubelith_conformance::harness::put_key;
 use kubelith_conformance::http::{Address, Client, Request};
 use kubelith_conformance::pauses::Pauses;
@@ -53,7 +54,7 @@ impl Site {
         let dir = TempDir::new().map_err(|error| format!("temporary folder: {error}"))?;
         let tokens = dir.path().join("tokens.csv");
         let users = format!(
-            "{TOKEN},admin,u,\"system:masters\"\n{STORM_TOKEN},storm,s,storm\n{LEADER_TOKEN},system:kube-controller-manager,l\n"
+            "{TOKEN},admin,u,\"system:masters\"\n{STORM_TOKEN},storm,s,storm\n{FILLER_TOKEN},filler,f,storm\n{LEADER_TOKEN},system:kube-controller-manager,l\n"
         );
         std::fs::write(&tokens, users).map_err(|error| error.to_string())?;
         let etcd = (plan.store == Store::Etcd).then(|| Cluster::start(3, &[]));
@@ -81,6 +82,9 @@ impl Site {
             if plan.faults.contains(&FaultKind::ClockJump) {
                 flags.extend(["--enable-test-api", "--clock=manual"].map(str::to_owned));
             }
+            if plan.is_short_of_memory() {
+                flags.push(format!("--memory-budget={BUDGET}"));
+            }
             if plan.is_isolated() {
                 flags.extend(READY_PATIENCE.map(str::to_owned));
             }
@@ -96,6 +100,9 @@ impl Site {
             server.wait_ready()?;
         }
         wire::prepare(site.servers[0].port)?;
+        if plan.is_short_of_memory() {
+            wire::allow_storm(&mut Api::new(site.servers[0].port))?;
+        }
         for server in &site.servers {
             // The definition has come to all of them.
             let end = Instant::now() + START_LIMIT;

@@ -1,8 +1,10 @@
 //! Hours of mixed work in which everything that can come and go does: definitions, aggregated APIs, webhooks, policies, requests for
-//! certificates, tokens, connections. What the server takes for it must not grow.
+//! certificates, tokens, connections, the certificate that it serves with. What the server takes for it must not grow.
 
-use crate::fuzz::{self, resident};
+use crate::fuzz;
+use crate::memory::resident;
 use crate::plan::{Plan, Store};
+use crate::serving::{Serving, is_served};
 use crate::site::{Server, Site};
 use crate::wire::{Api, NAMESPACE, TOKEN, address, request, request_as};
 use kubelith_conformance::http::Client;
@@ -25,6 +27,9 @@ const JSON: &str = "application/json";
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Between two turns of a churner.
 const PACE: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(40));
+
+/// Between two looks at a certificate, each of which is a connection.
+const LOOK: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -102,17 +107,19 @@ struct Shared {
     done: Mutex<BTreeMap<&'static str, (usize, usize)>>,
     /// A request for a certificate, in PEM and base64.
     signing_request: Value,
+    serving: Serving,
 }
 
 /// One that makes and unmakes something; true if all went as it should.
 type Churn = fn(&Shared, &mut Api, &mut Random) -> bool;
 
-const CHURNS: [(&str, Churn); 9] = [
+const CHURNS: [(&str, Churn); 10] = [
     ("definitions with objects", definitions),
     ("aggregated APIs", aggregated),
     ("webhooks", webhooks),
     ("policies", policies),
     ("requests for certificates", signing_requests),
+    ("serving certificates", serving_certificates),
     ("service accounts with tokens", tokens),
     ("connections", connections),
     ("watches", watches),
@@ -121,11 +128,12 @@ const CHURNS: [(&str, Churn); 9] = [
 
 pub fn run(options: &Options) -> Result<Soaked, String> {
     let mut plan = Plan::new(options.program.clone(), Store::Embedded, options.seed);
-    plan.flags.clone_from(&options.flags);
+    let serving = Serving::new()?;
+    plan.flags = [&options.flags[..], &serving.flags()].concat();
     let mut site = Site::start(&plan)?;
     let signing_request = fuzz::signing_request().ok_or("no recorded request for a certificate")?;
-    let shared =
-        Shared { port: site.servers[0].port, stop: AtomicBool::new(false), done: Mutex::default(), signing_request };
+    let (port, stop, done) = (site.servers[0].port, AtomicBool::new(false), Mutex::default());
+    let shared = Shared { port, stop, done, signing_request, serving };
     let mut soaked = Soaked::default();
     let begin = Instant::now();
     std::thread::scope(|scope| {
@@ -263,6 +271,18 @@ fn signing_requests(shared: &Shared, api: &mut Api, random: &mut Random) -> bool
     let is_made = makes(api, REQUESTS, &wanted);
     let is_read = api.get(&format!("{REQUESTS}/{name}")).is_some_and(|(code, _)| code == 200);
     unmakes(api, &format!("{REQUESTS}/{name}")) && is_made && is_read
+}
+
+/// A connection that was there before goes on; a new one has the new certificate after a while.
+fn serving_certificates(shared: &Shared, api: &mut Api, _: &mut Random) -> bool {
+    let mut goes_on = || api.get("/readyz").is_some_and(|(code, _)| code == 200);
+    let was_there = goes_on();
+    let Ok(certificate) = shared.serving.replace() else { return false };
+    let is_served = until(|| {
+        std::thread::sleep(LOOK);
+        is_served(shared.port, &certificate)
+    });
+    was_there && is_served && goes_on()
 }
 
 fn tokens(shared: &Shared, api: &mut Api, random: &mut Random) -> bool {

@@ -3,7 +3,7 @@
 use crate::history::{Begin, Call, End, Freshness, Notice, Operation, Outcome, Revision, Watched};
 use crate::isolation::Failure;
 use crate::load::{Apis, COLORS, Shared, operate};
-use crate::wire::{Content, Line, address, line, path_of, request};
+use crate::wire::{Content, Line, address, line, path_of, request_as};
 use kubelith_conformance::http::Client;
 use kubelith_store::random::Random;
 use std::time::{Duration, Instant};
@@ -46,7 +46,9 @@ impl<'a> Watcher<'a> {
         loop {
             if self.shared.is_over() {
                 let limit = *end.get_or_insert_with(|| Instant::now() + patience);
-                if last().is_some_and(|last| at >= last) || Instant::now() > limit {
+                // After a 410 a list tells where the end is; a watch has to begin there, or what lies between is nobody's gap.
+                let is_followed = self.record.watched.last().is_none_or(|watched| watched.end != End::Gone);
+                if is_followed && last().is_some_and(|last| at >= last) || Instant::now() > limit {
                     return self.record;
                 }
             }
@@ -114,7 +116,8 @@ impl<'a> Watcher<'a> {
         path.extend(color.map(|color| format!("&labelSelector=color%3Dc{color}")));
         let port = self.random.pick(&self.shared.ports);
         let start = self.shared.now();
-        let answer = Client::new(address(port)).lines(&request("GET", &path, "", None), usize::MAX, PATIENCE);
+        let request = request_as(self.shared.token, "GET", &path, "", None);
+        let answer = Client::new(address(port)).lines(&request, usize::MAX, PATIENCE);
         let cut = |what: &str| {
             let (connected, what) = (start, what.to_owned());
             self.shared.failed(Failure { port, connected, end: self.shared.now(), what });

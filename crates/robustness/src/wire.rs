@@ -8,6 +8,8 @@ use std::time::Duration;
 pub const TOKEN: &str = "robust-token";
 /// Of somebody without priority.
 pub const STORM_TOKEN: &str = "storm-token";
+/// Of another one, who fills the memory.
+pub const FILLER_TOKEN: &str = "filler-token";
 /// Of a controller that holds a lease.
 pub const LEADER_TOKEN: &str = "leader-token";
 pub const NAMESPACE: &str = "robust";
@@ -33,9 +35,10 @@ pub const RESOURCES: [Resource; 2] = [
     },
 ];
 
-/// A connection as the administrator, which sends nothing twice by itself.
+/// A connection that sends nothing twice by itself.
 pub struct Api {
     client: Client,
+    token: &'static str,
     pub port: u16,
     /// When its connection was made, if there is one.
     pub connected: Option<Moment>,
@@ -45,13 +48,19 @@ pub struct Api {
 pub type Answer = (u16, Value);
 
 impl Api {
+    /// As the administrator.
     pub fn new(port: u16) -> Api {
-        Api { client: Client::new(address(port)).with_timeout(PATIENCE), port, connected: None }
+        Api::of(port, TOKEN)
+    }
+
+    /// As whose token it is.
+    pub fn of(port: u16, token: &'static str) -> Api {
+        Api { client: Client::new(address(port)).with_timeout(PATIENCE), token, port, connected: None }
     }
 
     /// `None` if there was no answer: whether it was done is not known.
     pub fn send(&mut self, method: &str, path: &str, content_type: &str, body: Option<&Value>) -> Option<Answer> {
-        let Ok(response) = self.client.send_once(&request(method, path, content_type, body)) else {
+        let Ok(response) = self.client.send_once(&request_as(self.token, method, path, content_type, body)) else {
             self.connected = None;
             return None;
         };
@@ -238,6 +247,16 @@ pub fn line(text: &[u8]) -> Line {
         _ => return Line::Error(event.to_string()),
     };
     version(object).map_or(Line::Other, |version| Line::Notice(Notice::Change(change, version)))
+}
+
+/// Those without priority may do everything, but none of it before others or against a refusal.
+pub fn allow_storm(api: &mut Api) -> Result<(), String> {
+    let binding = json!({"metadata": {"name": "storm"}, "subjects": [{"kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": "storm"}],
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}});
+    match api.send("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", JSON, Some(&binding)) {
+        Some((201, _)) => Ok(()),
+        other => Err(format!("the binding of the storm: {other:?}")),
+    }
 }
 
 /// The namespace and the definition; waits until both can be used.

@@ -43,6 +43,7 @@ fn grown_requests_do_no_harm() {
         duration: LIMIT,
         requests: REQUESTS,
         feedback: fuzz::Feedback::Followed,
+        edges: None,
         against: None,
     });
     let found = found.unwrap();
@@ -66,6 +67,12 @@ fn jumping_clocks_break_no_promise() {
     holds(Store::Embedded, |plan| plan.faults = faults());
 }
 
+#[test]
+fn short_memory_breaks_no_promise() {
+    let faults = || vec![FaultKind::MemoryPressure, FaultKind::MemoryPressure, FaultKind::KillServer];
+    holds(Store::Embedded, |plan| plan.faults = faults());
+}
+
 /// Too short to see a leak, long enough to see that all of it works.
 #[test]
 fn everything_comes_and_goes() {
@@ -78,7 +85,7 @@ fn everything_comes_and_goes() {
     let soaked = soaked.unwrap();
     println!("{}", soaked.text());
     assert!(soaked.problems.is_empty(), "{}", soaked.text());
-    assert_eq!(soaked.done.len(), 9, "{}", soaked.text());
+    assert_eq!(soaked.done.len(), 10, "{}", soaked.text());
 }
 
 #[test]

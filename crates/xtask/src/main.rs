@@ -48,8 +48,8 @@ cargo xtask <command>
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    // Cargo starts the compiler through this program when it builds for shipping.
-    if let Some(code) = profile::compile(&arguments) {
+    // Cargo starts the compiler through this program when it builds for shipping, and for counting.
+    if let Some(code) = profile::compile(&arguments).or_else(|| robustness::compile(&arguments)) {
         return code;
     }
     let outcome = match arguments.split_first() {

@@ -1,5 +1,6 @@
 //! TLS without a trust anchor, for servers on loopback that made their certificate a moment ago.
 
+use super::{Address, TIMEOUT};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
@@ -25,6 +26,20 @@ pub fn wrap(socket: TcpStream) -> io::Result<StreamOwned<ClientConnection, TcpSt
     let name = ServerName::try_from("localhost").map_err(io::Error::other)?;
     let connection = ClientConnection::new(CONFIG.clone(), name).map_err(io::Error::other)?;
     Ok(StreamOwned::new(connection, socket))
+}
+
+/// The certificate that a server has for a connection that resumes nothing, in DER.
+pub fn served(address: &Address) -> io::Result<Vec<u8>> {
+    let mut socket = TcpStream::connect_timeout(&address.socket, TIMEOUT)?;
+    socket.set_read_timeout(Some(TIMEOUT))?;
+    socket.set_write_timeout(Some(TIMEOUT))?;
+    let name = ServerName::try_from("localhost").map_err(io::Error::other)?;
+    let mut connection = ClientConnection::new(Arc::new(tls_config()), name).map_err(io::Error::other)?;
+    while connection.is_handshaking() {
+        connection.complete_io(&mut socket)?;
+    }
+    let served = connection.peer_certificates().and_then(|chain| chain.first());
+    served.map(|certificate| certificate.to_vec()).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
 #[derive(Debug)]

@@ -133,6 +133,21 @@ fn an_unanswered_write_may_have_happened_or_not() {
 }
 
 #[test]
+fn a_list_after_a_hole_shows_the_write_at_its_revision() {
+    let (a17, c40) = (version("a", 17, "ua", 6, 1), version("c", 40, "uc", 9, 0));
+    let listed = |items: &[Version]| {
+        let mut history = right();
+        let call = Call::Create { name: "c".into(), mark: 9 };
+        history.operations.push(operation(100, 110, call, Outcome::Object(c40.clone())));
+        history.operations.push(list(111, 120, Freshness::Consistent, None, &[(40, items)]));
+        history.watched.push(watched(Begin::After(40), None, Vec::new()));
+        found(&history)
+    };
+    assert_eq!(listed(&[a17.clone(), c40.clone()]), []);
+    assert!(listed(&[a17]).contains(&Property::WriteKept));
+}
+
+#[test]
 fn what_is_in_a_hole_is_not_judged() {
     let mut history = right();
     // Nobody saw 13 to 15; a list tells where it goes on.

@@ -11,7 +11,7 @@ pub type State = BTreeMap<String, Version>;
 #[derive(Debug)]
 pub struct Stretch {
     pub from: Revision,
-    state: State,
+    pub state: State,
     pub to: Revision,
 }
 

@@ -1,6 +1,6 @@
 //! Each write has its place in the order, once, upon what it expected, and after all that had ended before it began.
 
-use super::timeline::Timeline;
+use super::timeline::{Stretch, Timeline};
 use super::{Known, Property, Report};
 use crate::history::{Call, Change, History, Mark, Operation, Outcome, Revision, Version};
 use std::collections::HashMap;
@@ -158,9 +158,16 @@ fn acknowledged(
         Outcome::Object(version) => {
             report.count("acknowledged writes", 1);
             let found = timeline.changes.get(&version.revision);
+            // After a hole all is known from a list on, which shows the write that it is as late as.
+            let is_listed = |stretch: &Stretch| {
+                stretch.from == version.revision && stretch.state.get(&version.name) == Some(version)
+            };
             match found {
-                None if timeline.stretch(version.revision).is_some() => lost(report),
-                None => report.count("acknowledged writes in holes", 1),
+                None => match timeline.stretch(version.revision) {
+                    Some(stretch) if !is_listed(stretch) => lost(report),
+                    Some(_) => {}
+                    None => report.count("acknowledged writes in holes", 1),
+                },
                 Some((Change::Deleted, _)) => lost(report),
                 Some((_, found)) if found != version => {
                     report.violation(Property::WriteKept, format!("{operation:?} is there as {found:?}"));

@@ -2,6 +2,10 @@
 //!
 //! The kind of an answer stands for the way that the request took through the server: its code and reason, the kinds and fields of its
 //! causes, what its message says but for names, values and numbers. It needs no instrumented build, and works with any server.
+//!
+//! In an instrumented build, with servers within the program, the way itself is seen: a request after which more edges of the code
+//! were passed than before is grown from, too, whatever was answered. Many requests run at once, so the one that ended first after an
+//! edge was passed counts as the one that passed it, which is not always so; what is grown from in vain yields nothing.
 
 use super::corpus::Seed;
 use kubelith_conformance::http::{Request, Response};
@@ -17,17 +21,43 @@ const LARGEST_BODY: usize = 30_000;
 /// What of a message tells its kind.
 const MESSAGE: usize = 120;
 
-/// Whether what answers tell is made use of.
+/// What is made use of: all that there is, or less for comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Feedback {
     Followed,
-    /// For comparison.
+    Answers,
+    Edges,
     Ignored,
 }
+
+impl Feedback {
+    pub fn parse(text: &str) -> Result<Feedback, String> {
+        match text {
+            "on" => Ok(Feedback::Followed),
+            "answers" => Ok(Feedback::Answers),
+            "edges" => Ok(Feedback::Edges),
+            "off" => Ok(Feedback::Ignored),
+            other => Err(format!("--feedback is on, answers, edges or off, not {other:?}")),
+        }
+    }
+
+    fn is_of_answers(self) -> bool {
+        matches!(self, Feedback::Followed | Feedback::Answers)
+    }
+
+    fn is_of_edges(self) -> bool {
+        matches!(self, Feedback::Followed | Feedback::Edges)
+    }
+}
+
+/// How many edges were passed until now.
+pub type Count = fn() -> usize;
 
 #[derive(Debug)]
 pub struct Guide {
     feedback: Feedback,
+    /// In an instrumented build.
+    edges: Option<Count>,
     inner: Mutex<Inner>,
 }
 
@@ -35,6 +65,8 @@ pub struct Guide {
 struct Inner {
     kinds: HashSet<String>,
     grown: Vec<Arc<Seed>>,
+    /// The most edges that were passed at a look.
+    edges: usize,
     /// Of requests from recorded ones, and of requests from grown ones.
     yields: [Yield; 2],
 }
@@ -61,8 +93,17 @@ impl Yield {
 }
 
 impl Guide {
-    pub fn new(feedback: Feedback) -> Guide {
-        Guide { feedback, inner: Mutex::default() }
+    pub fn new(feedback: Feedback, edges: Option<Count>) -> Guide {
+        Guide { feedback, edges, inner: Mutex::default() }
+    }
+
+    /// Edges that were passed by starting a server are nothing new. Tells how many there were.
+    pub fn begin(&self) -> usize {
+        let edges = self.edges.map_or(0, |count| count());
+        if let Ok(mut inner) = self.inner.lock() {
+            inner.edges = edges.max(inner.edges);
+        }
+        edges
     }
 
     /// How many kinds of answers there were, and how many requests led to a new one.
@@ -89,14 +130,17 @@ impl Guide {
 
     /// `base` is what the request was grown from, if that was no recorded one.
     pub fn learn(&self, request: &Request, answer: &Response, base: Option<&Seed>) {
-        let kinds = kinds(request, answer);
+        let (kinds, edges) = (kinds(request, answer), self.edges.map_or(0, |count| count()));
         let Ok(mut inner) = self.inner.lock() else { return };
-        let mut is_new = false;
+        let mut is_new_kind = false;
         for kind in kinds {
-            is_new |= inner.kinds.insert(kind);
+            is_new_kind |= inner.kinds.insert(kind);
         }
-        inner.yields[usize::from(base.is_some())].note(is_new);
-        if is_new && leads_on(answer.status) && inner.grown.len() < MOST_GROWN {
+        is_new_kind &= self.feedback.is_of_answers();
+        let is_new_way = edges > inner.edges && self.feedback.is_of_edges();
+        inner.edges = edges.max(inner.edges);
+        inner.yields[usize::from(base.is_some())].note(is_new_kind || is_new_way);
+        if (is_new_way || is_new_kind && leads_on(answer.status)) && inner.grown.len() < MOST_GROWN {
             inner.grown.extend(seed(request).map(Arc::new));
         }
     }
@@ -174,6 +218,30 @@ fn skeleton(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    static EDGES: AtomicUsize = AtomicUsize::new(100);
+
+    #[test]
+    fn what_passes_a_new_edge_is_grown_from_whatever_is_answered() {
+        let refused = answered(400, r#"{"kind": "Status", "message": "no JSON"}"#);
+        for (feedback, want) in
+            [(Feedback::Followed, 1), (Feedback::Edges, 1), (Feedback::Answers, 0), (Feedback::Ignored, 0)]
+        {
+            let guide = Guide::new(feedback, Some(|| EDGES.load(Ordering::Relaxed)));
+            guide.begin();
+            guide.learn(&asked("/a"), &refused, None);
+            assert_eq!(guide.seen(), (1, 0), "{feedback:?}: what was passed before is nothing new");
+            EDGES.fetch_add(1, Ordering::Relaxed);
+            guide.learn(&asked("/b"), &refused, None);
+            guide.learn(&asked("/c"), &refused, None);
+            assert_eq!(guide.seen(), (1, want), "{feedback:?}");
+        }
+        let guide = Guide::new(Feedback::Edges, Some(|| EDGES.load(Ordering::Relaxed)));
+        guide.begin();
+        guide.learn(&asked("/d"), &answered(200, r#"{"kind": "Pod"}"#), None);
+        assert_eq!(guide.seen(), (1, 0), "answers are counted, not followed");
+    }
 
     fn answered(status: u16, body: &str) -> Response {
         Response { status, headers: Vec::new(), body: body.as_bytes().to_vec() }
@@ -185,7 +253,7 @@ mod tests {
 
     #[test]
     fn what_leads_to_something_new_is_grown_from() {
-        let guide = Guide::new(Feedback::Followed);
+        let guide = Guide::new(Feedback::Followed, None);
         let refused = |name: &str, number: usize| {
             let message = format!(r#"pods \"{name}\" has {number} of what it must not"#);
             answered(422, &format!(r#"{{"kind": "Status", "reason": "Invalid", "message": "{message}"}}"#))
@@ -214,6 +282,6 @@ mod tests {
             guide.learn(&asked("/g"), &answered(200, &kind), Some(&seed(&asked("/a")).unwrap()));
         }
         assert!(grown(&guide, &mut random) > 700);
-        assert!(Guide::new(Feedback::Ignored).base(&mut random).is_none());
+        assert!(Guide::new(Feedback::Ignored, None).base(&mut random).is_none());
     }
 }

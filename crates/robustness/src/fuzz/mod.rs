@@ -10,9 +10,10 @@ mod pipe;
 pub mod within;
 mod words;
 
-pub use guide::Feedback;
+pub use guide::{Count, Feedback};
 pub use notes::Found;
 
+use crate::memory::resident;
 use crate::plan::{Plan, Store};
 use crate::site::Site;
 use crate::wire::{TOKEN, address};
@@ -42,6 +43,8 @@ pub struct Options {
     pub duration: Duration,
     pub requests: usize,
     pub feedback: Feedback,
+    /// Counts the edges of the code that were passed: only of servers within an instrumented program.
+    pub edges: Option<Count>,
     /// Another server that gets the same requests; the administrator's token must be known there.
     pub against: Option<Address>,
 }
@@ -64,7 +67,7 @@ pub fn run(options: &Options) -> Result<Found, String> {
     }
     let end = Instant::now() + options.duration;
     let mut all = Found::default();
-    let guide = Guide::new(options.feedback);
+    let guide = Guide::new(options.feedback, None);
     while Instant::now() < end && all.requests < options.requests && all.problems.is_empty() {
         let mut plan = Plan::new(options.program.clone(), Store::Memory, options.seed);
         plan.faults.clear();
@@ -115,12 +118,6 @@ fn watch_over(shared: &Shared<'_>, site: &mut Site, end: Instant) {
             shared.stop.store(true, Ordering::Relaxed);
         }
     }
-}
-
-pub fn resident(pid: u32) -> Option<u64> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    line.split_whitespace().next()?.parse::<u64>().ok().map(|kilobytes| kilobytes << 10)
 }
 
 fn one_client(shared: &Shared<'_>, mut random: Random) {

@@ -43,6 +43,15 @@ const EXPECTED: [&str; 20] = [
     "does not reference that secret",
 ];
 
+/// Of the code of the server.
+#[derive(Debug, Clone, Copy)]
+pub struct Edges {
+    pub all: usize,
+    /// Passed when the first request was sent.
+    pub before: usize,
+    pub seen: usize,
+}
+
 #[derive(Debug, Default)]
 pub struct Found {
     pub requests: usize,
@@ -58,6 +67,8 @@ pub struct Found {
     pub kinds: usize,
     pub grown: usize,
     pub differences: Differences,
+    /// In an instrumented build.
+    pub edges: Option<Edges>,
     /// Panics, hangs, ends, growth.
     pub problems: Vec<String>,
 }
@@ -106,6 +117,11 @@ impl Found {
         let (errors, problems) = (self.errors.len(), self.problems.len());
         let expected = self.expected_errors;
         text.push_str(&format!("{expected} expected 5xx, {errors} unexpected kinds of them, {problems} problems\n"));
+        if let Some(Edges { all, before, seen }) = self.edges {
+            text.push_str(&format!(
+                "{seen} edges of the code were passed of {all}, {before} of them before the first request\n"
+            ));
+        }
         text
     }
 }

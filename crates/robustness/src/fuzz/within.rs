@@ -6,16 +6,17 @@
 
 use super::corpus::{self, Seed};
 use super::guide::Guide;
-use super::notes::{Found, Notes, shown};
+use super::notes::{Edges, Found, Notes, shown};
 use super::pipe::Client;
-use super::{HANG, MOST_MEMORY, Options, mutate, resident};
+use super::{HANG, MOST_MEMORY, Options, mutate};
+use crate::memory::resident;
 use crate::wire::TOKEN;
 use kubelith::plane::{Doorway, Plane};
 use kubelith_conformance::http::Request;
 use kubelith_store::random::Random;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
@@ -39,6 +40,8 @@ struct Shared {
     left: AtomicUsize,
     stop: AtomicBool,
     panics: Arc<Mutex<Vec<String>>>,
+    /// How many edges of the code had been passed when the first server was ready.
+    edges: OnceLock<usize>,
     lanes: Vec<Lane>,
 }
 
@@ -81,11 +84,12 @@ pub fn run(options: &Options, lanes: usize) -> Result<Found, String> {
     }
     let shared = Arc::new(Shared {
         seeds,
-        guide: Guide::new(options.feedback),
+        guide: Guide::new(options.feedback, options.edges),
         notes: Notes::default(),
         left: AtomicUsize::new(options.requests),
         stop: AtomicBool::new(false),
         panics: Arc::default(),
+        edges: OnceLock::new(),
         lanes: (0..lanes).map(|_| Lane::new(options.clients)).collect(),
     });
     hear_panics(shared.panics.clone());
@@ -112,6 +116,14 @@ pub fn run(options: &Options, lanes: usize) -> Result<Found, String> {
         found.problems.extend(panics.iter().cloned());
     }
     (found.kinds, found.grown) = shared.guide.seen();
+    if let Some(count) = options.edges {
+        let before = shared.edges.get().copied().unwrap_or(0);
+        found.edges = Some(Edges { all: kubelith_coverage::all(), before, seen: count() });
+        // Requests that pass nothing which a start does not are none, or nobody counts.
+        if count() <= before {
+            found.problems.push("no edge of the code was passed by a request".to_owned());
+        }
+    }
     Ok(found)
 }
 
@@ -160,7 +172,10 @@ fn watch_over(shared: &Shared, threads: &[std::thread::JoinHandle<()>], duration
         if told.elapsed() > TELL {
             let rate = (requests - told_requests) as f64 / told.elapsed().as_secs_f64();
             let (kinds, _) = shared.guide.seen();
-            println!("{requests} requests, {rate:.0}/s, {} MB, {kinds} kinds of answers", memory >> 20);
+            let edges =
+                shared.edges.get().filter(|edges| **edges > 0).map(|_| format!(", {} edges", shared.guide.begin()));
+            let edges = edges.unwrap_or_default();
+            println!("{requests} requests, {rate:.0}/s, {} MB, {kinds} kinds of answers{edges}", memory >> 20);
             (told, told_requests) = (Instant::now(), requests);
         }
     }
@@ -198,6 +213,7 @@ async fn rounds(shared: Arc<Shared>, lane: usize, seed: u64, flags: Vec<String>)
     while !shared.is_over() && shared.left.load(Ordering::Relaxed) > 0 {
         let plane = first.seed().fork(snapshot.clone()).await?;
         plane.ready().await?;
+        shared.edges.get_or_init(|| shared.guide.begin());
         let (end, ended) = watch::channel(false);
         let left = Arc::new(AtomicUsize::new(REQUESTS_PER_FORK));
         let clients: Vec<_> = (0..shared.lanes[lane].waiting.len())

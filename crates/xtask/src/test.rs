@@ -193,14 +193,13 @@ fn tools(request: &Request, say: Say) -> Tally {
 }
 
 /// Settings that hold unless somebody gives others.
-fn settings_of_tests() -> [(&'static str, String); 3] {
+fn settings_of_tests() -> [(&'static str, String); 2] {
     // Tests of whole programs wait for these half of their time.
     let threads = 2 * std::thread::available_parallelism().map_or(1, NonZero::get);
     [
         // Property tests try the same inputs each time, so that a change fails by what it changed.
         ("PROPTEST_RNG_SEED", "7".to_owned()),
         ("NEXTEST_TEST_THREADS", threads.to_string()),
-        ("RUST_TEST_THREADS", threads.to_string()),
     ]
 }
 

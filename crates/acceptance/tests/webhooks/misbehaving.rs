@@ -27,13 +27,12 @@ fn seconds(path: &str) -> u64 {
 }
 
 #[test]
-fn who_breaks_off_or_never_ends_is_given_up() {
-    let (world, authority) = (World::start(&[]), Authority::new("wild"));
-    let wild = Wild::start(&authority);
-    let body = "failed to call webhook: unexpected error when reading response body. Please retry. Original error:";
+fn who_breaks_off_is_given_up() {
+    let pair = Pair::start();
+    let post = |path: &str| pair.post(path);
+    let body = BODY;
     let cut = format!("{body} unexpected EOF");
     let broken = "net/http: HTTP/1.x transport connection broken:";
-    let post = |path: &str| format!("failed to call webhook: Post \"{}?timeout={}s\":", wild.url(path), seconds(path));
     for (path, why) in [
         ("headers-only", cut.clone()),
         ("half-body", cut.clone()),
@@ -60,8 +59,6 @@ fn who_breaks_off_or_never_ends_is_given_up() {
         ),
         ("to-refused", "failed to call webhook: Post \"https://127.0.0.1:1/x\": dial tcp 127.0.0.1:1: connect: connection \
                         refused".to_owned()),
-        // It is asked again until the time is up.
-        ("later", format!("{} context deadline exceeded", post("later"))),
         (
             "wrong-type",
             "failed to call webhook: json: cannot unmarshal string into Go struct field Status.response.status.details of \
@@ -70,11 +67,46 @@ fn who_breaks_off_or_never_ends_is_given_up() {
         ),
         ("garbage", format!("{} {broken} malformed HTTP status code \"of\"", post("garbage"))),
         ("odd-code", format!("{} {broken} malformed HTTP status code \"2oo\"", post("odd-code"))),
-        ("body-without-end", format!("{body} context deadline exceeded")),
         ("flood", format!("{body} the answer has more than 33554432 bytes")),
-        ("hang", format!("{} context deadline exceeded", post("hang"))),
     ] {
-        let mut hook = hook(&world, &wild, &authority, path);
+        pair.gives_up(path, &why);
+    }
+}
+
+#[test]
+fn who_never_ends_is_given_up() {
+    let pair = Pair::start();
+    let late = |path: &str| format!("{} context deadline exceeded", pair.post(path));
+    // It is asked again until the time is up.
+    pair.gives_up("later", &late("later"));
+    pair.gives_up("body-without-end", &format!("{BODY} context deadline exceeded"));
+    pair.gives_up("hang", &late("hang"));
+}
+
+const BODY: &str = "failed to call webhook: unexpected error when reading response body. Please retry. Original error:";
+
+/// A server, and one with webhooks that misbehave.
+struct Pair {
+    world: World,
+    wild: Wild,
+    authority: Authority,
+}
+
+impl Pair {
+    fn start() -> Pair {
+        let (world, authority) = (World::start(&[]), Authority::new("wild"));
+        let wild = Wild::start(&authority);
+        Pair { world, wild, authority }
+    }
+
+    /// How errors of a path begin.
+    fn post(&self, path: &str) -> String {
+        format!("failed to call webhook: Post \"{}?timeout={}s\":", self.wild.url(path), seconds(path))
+    }
+
+    fn gives_up(&self, path: &str, why: &str) {
+        let Pair { world, wild, authority } = self;
+        let mut hook = hook(world, wild, authority, path);
         hook["timeoutSeconds"] = seconds(path).into();
         world.configure(VALIDATING, path, json!([hook]));
         let began = Instant::now();

@@ -1,5 +1,7 @@
 //! What admission costs: pods are created as dry runs, without anything that judges them, then with policies and a webhook.
-//! The cost of one of them is the difference to the first load.
+//! The cost of one of them is the difference to the first load. A webhook is a server of its own, which takes its share of the
+//! machine's caches and processors: what a call costs the server that makes it is the difference to a load in which the
+//! clients call the webhook as often.
 
 use crate::Result;
 use crate::client::{Call, Connection};
@@ -52,6 +54,14 @@ fn configured(load: Load) -> Result<Vec<(&'static str, Value)>> {
             vec![("validatingwebhookconfigurations", configuration)]
         }
         _ => Vec::new(),
+    })
+}
+
+/// The port of a webhook that the clients of a load ask themselves.
+pub fn asked_by_clients(load: Load) -> Result<Option<u16>> {
+    Ok(match load {
+        Load::AdmitBeside => Some(webhook_server::start_anywhere()?),
+        _ => None,
     })
 }
 

@@ -7,6 +7,7 @@ use crate::objects::{self, NAMESPACE};
 use crate::process::Usage;
 use crate::target::Target;
 use crate::watch::{self, Crowd, Watched};
+use crate::webhook::Webhook;
 use crate::{admission, controllers, crds, definitions};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -37,6 +38,7 @@ pub enum Load {
     AdmitPolicy,
     AdmitOthers,
     AdmitWebhook,
+    AdmitBeside,
     NamespaceDelete,
     Collect,
     CollectForeground,
@@ -69,7 +71,8 @@ impl Load {
     ];
 
     /// What admission costs.
-    const ADMISSION: [Load; 4] = [Load::Admit, Load::AdmitPolicy, Load::AdmitOthers, Load::AdmitWebhook];
+    const ADMISSION: [Load; 5] =
+        [Load::Admit, Load::AdmitPolicy, Load::AdmitOthers, Load::AdmitBeside, Load::AdmitWebhook];
 
     /// What controllers in the process do.
     const CONTROLLERS: [Load; 3] = [Load::NamespaceDelete, Load::Collect, Load::CollectForeground];
@@ -102,6 +105,7 @@ impl Load {
             Load::AdmitPolicy => "admit-policy",
             Load::AdmitOthers => "admit-others",
             Load::AdmitWebhook => "admit-webhook",
+            Load::AdmitBeside => "admit-beside",
             Load::NamespaceDelete => "namespace-delete",
             Load::Collect => "collect",
             Load::CollectForeground => "collect-foreground",
@@ -125,7 +129,7 @@ impl Load {
         let one_widget = |index| format!("{}/{}", definitions::widgets(), objects::pod_name(index));
         match self {
             Load::Create => Call::post(pods, objects::pod(index)),
-            Load::Admit | Load::AdmitPolicy | Load::AdmitOthers | Load::AdmitWebhook => {
+            Load::Admit | Load::AdmitPolicy | Load::AdmitOthers | Load::AdmitBeside | Load::AdmitWebhook => {
                 Call::post(format!("{pods}?dryRun=All"), objects::pod(DRY + index))
             }
             Load::Get => Call::get(one(any)),
@@ -255,28 +259,37 @@ pub async fn run(load: Load, target: &Target, size: &Size) -> Result<Outcome> {
         load if Load::ADMISSION.contains(&load) => {
             admission::prepare(load, target).await?;
             let before = target.usage()?;
-            let mut outcome = put(load, target, size).await?;
+            let mut outcome = put(load, target, size, admission::asked_by_clients(load)?).await?;
             outcome.usage = Some((before, target.usage()?));
             admission::clean(load, target).await?;
             return Ok(outcome);
         }
         _ => {}
     }
-    put(load, target, size).await
+    put(load, target, size, None).await
 }
 
 /// Many clients send the requests of a load.
-async fn put(load: Load, target: &Target, size: &Size) -> Result<Outcome> {
+async fn put(load: Load, target: &Target, size: &Size, webhook: Option<u16>) -> Result<Outcome> {
     let mut connections = Vec::new();
     for _ in 0..size.clients.div_ceil(CLIENTS_PER_CONNECTION) {
         connections.push(target.endpoint.connect().await?);
     }
+    let mut webhooks = Vec::new();
+    for _ in 0..size.clients {
+        webhooks.push(match webhook {
+            Some(port) => Some(Webhook::connect(port).await?),
+            None => None,
+        });
+    }
     let next = Arc::new(AtomicUsize::new(0));
     let begin = Instant::now();
-    let clients: Vec<_> = (0..size.clients)
-        .map(|client| {
-            let connection = connections[client / CLIENTS_PER_CONNECTION].clone();
-            tokio::spawn(one_client(load, *size, connection, next.clone(), begin, client))
+    let clients: Vec<_> = webhooks
+        .into_iter()
+        .enumerate()
+        .map(|(client, webhook)| {
+            let asked = Asked { server: connections[client / CLIENTS_PER_CONNECTION].clone(), webhook };
+            tokio::spawn(one_client(load, *size, asked, next.clone(), begin, client))
         })
         .collect();
     let mut total = Outcome::default();
@@ -290,10 +303,16 @@ async fn put(load: Load, target: &Target, size: &Size) -> Result<Outcome> {
     Ok(total)
 }
 
+/// Whom a client asks: the server, and with each request a webhook, if there is one.
+struct Asked {
+    server: Connection,
+    webhook: Option<Webhook>,
+}
+
 async fn one_client(
     load: Load,
     size: Size,
-    mut connection: Connection,
+    mut asked: Asked,
     next: Arc<AtomicUsize>,
     begin: Instant,
     client: usize,
@@ -307,9 +326,13 @@ async fn one_client(
             return Ok(seen);
         }
         let call = load.call(index, random.below(size.pods));
+        let object = call.body.clone();
         let sent = Instant::now();
-        let (status, length) = connection.send(call).await?;
+        let (status, length) = asked.server.send(call).await?;
         seen.latencies.push(sent.elapsed());
+        if let Some(webhook) = &mut asked.webhook {
+            webhook.ask(&object).await?;
+        }
         seen.bytes += length;
         seen.failures += usize::from(status >= 300);
     }

@@ -12,6 +12,7 @@ mod process;
 mod report;
 mod target;
 mod watch;
+mod webhook;
 
 use loads::{Load, Size};
 use report::Row;
@@ -28,8 +29,8 @@ bench [options] [load]...
 
   Loads: create get list list-proto list-label list-field patch apply watch delete (default: all of these, in this order)
          custom-create custom-get custom-list custom-patch custom-watch: the same on objects of a custom kind
-         admit admit-policy admit-others admit-webhook: pods are created as dry runs; with a policy, with many policies
-         about other resources, with a webhook
+         admit admit-policy admit-others admit-beside admit-webhook: pods are created as dry runs; with a policy, with many
+         policies about other resources, with a webhook that the clients ask and one that the server asks
          crd-ready: a definition is created, established, and has its first object; crds: many definitions, one after
          another; crd-discovery: aggregated discovery
          namespace-delete: a namespace with objects of 20 kinds; collect, collect-foreground: a tree of three levels whose

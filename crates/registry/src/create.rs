@@ -107,17 +107,22 @@ impl Resource {
                 Origin::Update(_) => drop(object.remove_at(&["metadata", "resourceVersion"])),
             }
         }
+        let wants_json = matches!(origin, Origin::Create(Wanted::Json));
+        let rehearsed = (call.dry_run() && wants_json && self.is_kept_as_is(&object))
+            .then(|| Bytes::copy_from_slice(texts.object(&object)));
         let encoded = self.encode(&mut object, texts.into_object(), EventKind::Added).await?;
         if call.dry_run() {
-            return Ok(match self.current(call, &key).await? {
-                Some(found) => Inserted::Conflict { name, current: Ok(Some(found)) },
-                None => Inserted::Done(Created::Object(self.as_stored(call, object).await?)),
+            let found = self.current(call, &key).await?;
+            return Ok(match (found, rehearsed.filter(|_| encoded.draft.is_some())) {
+                (Some(found), _) => Inserted::Conflict { name, current: Ok(Some(found)) },
+                (None, Some(json)) => Inserted::Done(Created::Json(json)),
+                (None, None) => Inserted::Done(Created::Object(self.as_stored(call, object).await?)),
             });
         }
         let ttl = self.time_to_live(&object);
         // Where its JSON will do, the object goes before the store is waited for.
         let answer = match &encoded.draft {
-            Some(draft) if matches!(origin, Origin::Create(Wanted::Json)) => Either::Left(draft.clone()),
+            Some(draft) if wants_json => Either::Left(draft.clone()),
             _ => Either::Right(object),
         };
         match self.put_for(call, &key, encoded, Expect::Absent, ttl).await {

@@ -282,6 +282,12 @@ impl Resource {
         Ok(encoded)
     }
 
+    /// Whether readers get the object as it is now, but for its resourceVersion: neither another version nor the store takes anything
+    /// off it.
+    pub(crate) fn is_kept_as_is(&self, object: &Value) -> bool {
+        object.is_of(&self.descriptor.storage.kind) && object.at(&["metadata", "selfLink"]).is_none()
+    }
+
     /// Whether the renderer makes of the bytes what we say it does.
     pub(crate) fn reads_back(&self, Encoded { bytes, draft }: &Encoded) -> bool {
         let Some(draft) = draft else { return true };

@@ -19,7 +19,8 @@ pub const SHIPPED: &str = "dist";
 #[rustfmt::skip]
 const LOADS: &[&str] = &[
     "--pods", "6000", "--seconds", "1", "--watchers", "200", "--writes", "1000",
-    "create", "get", "list", "list-proto", "patch", "apply", "watch", "delete",
+    "create", "get", "list", "list-proto", "list-label", "patch", "apply", "watch",
+    "admit", "admit-policy", "admit-webhook", "delete",
     "custom-create", "custom-get", "custom-list", "custom-patch", "custom-watch",
 ];
 

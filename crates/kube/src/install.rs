@@ -32,7 +32,6 @@ use kubelith_schema::{Descriptor, Encoding};
 use kubelith_store::StoreError;
 use kubelith_store::cache::Hub;
 use plan::{Planned, PlannedVersion, Stored};
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Fields that lists and watches find objects by: kubelets ask for the pods of their node, people for the events of an object.
@@ -66,7 +65,7 @@ pub struct Install {
     pub runtime_config: RuntimeConfig,
     pub emulation: Emulation,
     /// Strategies of kinds that a layer above looks after, by group and plural.
-    pub strategies: HashMap<(Str, Str), Arc<dyn Strategy>>,
+    pub strategies: Vec<((Str, Str), Arc<dyn Strategy>)>,
     /// What rules know of the server.
     pub env: Arc<Env>,
     /// Whether a feature gate is on.
@@ -87,6 +86,11 @@ pub struct Installed {
 }
 
 impl Install {
+    fn strategy_from_above(&self, descriptor: &Descriptor) -> Option<&Arc<dyn Strategy>> {
+        let is_its = |(group, plural): &(Str, Str)| *group == descriptor.group && *plural == descriptor.plural;
+        self.strategies.iter().find_map(|(of, strategy)| is_its(of).then_some(strategy))
+    }
+
     /// Everything on, everybody allowed, nothing admitted or extended: for tests, which change what they are about.
     pub fn unguarded(hub: Arc<Hub>) -> Install {
         Install {
@@ -115,7 +119,7 @@ impl Install {
             },
             runtime_config: RuntimeConfig::default(),
             emulation: Emulation::default(),
-            strategies: HashMap::new(),
+            strategies: Vec::new(),
             env: Arc::new(Env::default()),
             gates: Arc::new(|gate| FeatureGates::default().enabled(gate)),
             plan: None,
@@ -205,14 +209,15 @@ fn strategy(
 ) -> Arc<dyn Strategy> {
     let Planned { descriptor, kind, .. } = planned;
     let (host, kind) = (Host { env: config.env.clone() }, kind.clone());
-    let own = config.strategies.get(&(descriptor.group.clone(), descriptor.plural.clone())).cloned();
-    own.unwrap_or_else(|| match (descriptor.group.as_str(), descriptor.plural.as_str()) {
-        ("", "services") => host.strategy_of_services(kind, services),
-        ("resource.k8s.io", "resourceclaims" | "resourceclaimtemplates") => {
-            host.strategy_of_claims(kind, Claims::new(&config.objects, &config.access.authorizer, &*config.gates))
+    config.strategy_from_above(descriptor).cloned().unwrap_or_else(|| {
+        match (descriptor.group.as_str(), descriptor.plural.as_str()) {
+            ("", "services") => host.strategy_of_services(kind, services),
+            ("resource.k8s.io", "resourceclaims" | "resourceclaimtemplates") => {
+                host.strategy_of_claims(kind, Claims::new(&config.objects, &config.access.authorizer, &*config.gates))
+            }
+            SIGNING_REQUESTS => host.strategy_of_signing_requests(kind, issued),
+            _ => host.strategy(kind),
         }
-        SIGNING_REQUESTS => host.strategy_of_signing_requests(kind, issued),
-        _ => host.strategy(kind),
     })
 }
 

@@ -7,6 +7,7 @@
 //! itself updates the object, so nobody waits for a turn longer than [`PATIENCE`].
 
 use std::hash::{BuildHasher, RandomState};
+use std::sync::OnceLock;
 use std::time::Duration;
 use tokio::sync::{Mutex, MutexGuard};
 
@@ -15,8 +16,12 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Objects share these by their hash.
 const LANES: usize = 16;
 
+/// Most resources are never updated by two at a time, and a server has many resources: lanes are made for the first who waits.
 #[derive(Debug, Default)]
-pub struct Turns {
+pub struct Turns(OnceLock<Box<Lanes>>);
+
+#[derive(Debug, Default)]
+struct Lanes {
     lanes: [Mutex<()>; LANES],
     hash: RandomState,
 }
@@ -29,7 +34,8 @@ pub struct Turn<'a> {
 impl Turns {
     /// Waits until others that were overtaken at this key are done, or for as long as one has patience.
     pub async fn take(&self, key: &str) -> Turn<'_> {
-        let lane = &self.lanes[self.hash.hash_one(key) as usize % LANES];
+        let Lanes { lanes, hash } = &**self.0.get_or_init(Box::default);
+        let lane = &lanes[hash.hash_one(key) as usize % LANES];
         Turn { _lane: tokio::time::timeout(PATIENCE, lane.lock()).await.ok() }
     }
 }

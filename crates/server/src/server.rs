@@ -129,7 +129,7 @@ impl ServerBuilder {
     /// Adds a hook, and the check that it is done.
     pub fn post_start_hook(mut self, hook: PostStartHook) -> ServerBuilder {
         let done = hook.done();
-        let check = Check::sync(format!("poststarthook/{}", hook.name), move || {
+        let check = Check::sync(["poststarthook/", &hook.name].concat(), move || {
             if done.load(Ordering::Acquire) { Ok(()) } else { Err("not finished".into()) }
         });
         self.checks.add_boot(check, self.config.livez_grace_period);

@@ -95,7 +95,7 @@ fn planned(config: &Install, defaults: &Defaults, usual: &Arc<Descriptor>) -> Op
 
 /// `usual` is the kind that objects are stored as by default.
 fn stored(config: &Install, descriptor: &Descriptor, usual: &GroupVersionKind) -> Stored {
-    let own = config.strategies.get(&(descriptor.group.clone(), descriptor.plural.clone()));
+    let own = config.strategy_from_above(descriptor);
     let working = match own.and_then(|strategy| strategy.working_version()) {
         Some(version) => GroupVersionKind { version: version.into(), ..descriptor.storage.kind.clone() },
         // Strategies know the version that objects are usually stored in.

@@ -88,8 +88,12 @@ pub fn hash(content: &[u8]) -> String {
     }
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, content);
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digits = digest.as_ref().iter().flat_map(|byte| [byte >> 4, byte & 15]);
-    "sha256:".chars().chain(digits.map(|digit| char::from(DIGITS[usize::from(digit)]))).collect()
+    let mut text = String::with_capacity("sha256:".len() + 2 * digest.as_ref().len());
+    text.push_str("sha256:");
+    for byte in digest.as_ref() {
+        text.extend([byte >> 4, byte & 15].map(|digit| char::from(DIGITS[usize::from(digit)])));
+    }
+    text
 }
 
 /// Issuers of tokens, which are told apart by a hash of their address.

@@ -2,7 +2,8 @@
 
 use super::hub::{Hub, Renderer};
 use super::resource::ResourceCache;
-use std::collections::BTreeMap;
+use kubelith_meta::quick_hash::QuickHash;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
@@ -12,11 +13,13 @@ pub(super) struct Registered {
     pub renderer: Arc<dyn Renderer>,
 }
 
+/// By key prefix below the root, with a slash at the end: `pods/`. Who may define resources chooses the prefixes.
+pub(super) type RegisteredByPrefix = HashMap<String, Registered, QuickHash>;
+
 pub(super) struct Directory {
     /// What all keys begin with. It ends with a slash.
     pub root: String,
-    /// By key prefix below the root, with a slash at the end: `pods/`.
-    resources: RwLock<BTreeMap<String, Registered>>,
+    resources: RwLock<RegisteredByPrefix>,
     /// Resources that live in another store, by prefix.
     elsewhere: RwLock<BTreeMap<String, Arc<Hub>>>,
     /// How long objects live, by prefix.
@@ -28,7 +31,7 @@ impl Directory {
         Directory { root, resources: RwLock::default(), elsewhere: RwLock::default(), lifetimes }
     }
 
-    pub fn resources(&self) -> RwLockReadGuard<'_, BTreeMap<String, Registered>> {
+    pub fn resources(&self) -> RwLockReadGuard<'_, RegisteredByPrefix> {
         self.resources.read().expect("no panic under this lock")
     }
 

@@ -1,6 +1,6 @@
 //! Follows the store and applies what happens to the caches.
 
-use super::directory::Registered;
+use super::directory::{Registered, RegisteredByPrefix};
 use super::hub::Hub;
 use super::inheritance::{DEFINITIONS, Inheritance};
 use super::load;
@@ -11,7 +11,7 @@ use crate::{
     Event, KeyRange, Previous, ProgressRequests, Result, Revision, StoreError, Watch, WatchBatch, WatchError,
     WatchRequest,
 };
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -258,7 +258,7 @@ impl Hub {
 }
 
 /// The resource whose prefix begins `key`: at most a few segments (`services/specs/`, `group/resource/`).
-fn find<'a>(resources: &'a BTreeMap<String, Registered>, key: &str) -> Option<(&'a str, &'a Registered)> {
+fn find<'a>(resources: &'a RegisteredByPrefix, key: &str) -> Option<(&'a str, &'a Registered)> {
     let mut end = 0;
     for _ in 0..MAX_SEGMENTS {
         end += key[end..].find('/')? + 1;

@@ -240,7 +240,7 @@ impl Hub {
         renderer: Arc<dyn Renderer>,
     ) -> Result<Arc<ResourceCache>> {
         let _feeding = self.feeding.lock().await;
-        let slashed = format!("{prefix}/");
+        let slashed = [prefix, "/"].concat();
         if let Some(known) = self.directory.get(&slashed) {
             return Ok(known.cache);
         }
@@ -278,10 +278,13 @@ impl Hub {
         }
     }
 
-    /// The caches by their full key prefixes.
+    /// The caches by their full key prefixes, in the order of these.
     pub fn caches(&self) -> Vec<(String, Arc<ResourceCache>)> {
         let resources = self.directory.resources();
-        resources.iter().map(|(prefix, r)| (format!("{}{prefix}", self.directory.root), r.cache.clone())).collect()
+        let full = |prefix: &String| [self.directory.root.as_str(), prefix].concat();
+        let mut all: Vec<_> = resources.iter().map(|(prefix, r)| (full(prefix), r.cache.clone())).collect();
+        all.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        all
     }
 
     /// The revision up to which all caches are complete.
@@ -353,9 +356,9 @@ impl Hub {
         let resources = self.directory.resources();
         let still = resources.iter().filter_map(|(prefix, r)| {
             let copy = r.cache.fork();
-            (copy.stats().revision <= revision).then(|| (prefix.clone(), Arc::new(copy)))
+            (copy.stats().revision <= revision).then(|| (prefix.clone(), copy))
         });
-        Inheritance::new(still.collect())
+        Inheritance::new(still)
     }
 
     /// Lets go of everything that the caches hold, once nobody is served any more: renderers know the server, which knows

@@ -2,25 +2,27 @@
 //! renders nothing anew.
 
 use super::resource::ResourceCache;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What custom resources look like follows from them.
 pub(super) const DEFINITIONS: &str = "apiextensions.k8s.io/customresourcedefinitions/";
 
-/// By prefix below the root, with a slash at the end.
 #[derive(Clone, Default)]
 pub struct Inheritance {
-    caches: BTreeMap<String, Arc<ResourceCache>>,
+    /// In the order of their prefixes below the root, which have a slash at their ends. Those that were taken over are not there any more.
+    caches: Vec<(String, Option<Arc<ResourceCache>>)>,
 }
 
 impl Inheritance {
-    pub(super) fn new(caches: BTreeMap<String, Arc<ResourceCache>>) -> Inheritance {
+    pub(super) fn new(caches: impl Iterator<Item = (String, ResourceCache)>) -> Inheritance {
+        let mut caches: Vec<_> = caches.map(|(prefix, cache)| (prefix, Some(Arc::new(cache)))).collect();
+        caches.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         Inheritance { caches }
     }
 
     pub(super) fn take(&mut self, prefix: &str) -> Option<Arc<ResourceCache>> {
-        self.caches.remove(prefix)
+        let at = self.caches.binary_search_by(|(other, _)| other.as_str().cmp(prefix)).ok()?;
+        self.caches[at].1.take()
     }
 
     /// Definitions have changed, or keys (below the root) that nobody caches yet.
@@ -28,6 +30,6 @@ impl Inheritance {
         if redefines {
             self.caches.clear();
         }
-        self.caches.retain(|prefix, _| !changed.iter().any(|key| key.starts_with(prefix.as_str())));
+        self.caches.retain(|(prefix, _)| !changed.iter().any(|key| key.starts_with(prefix.as_str())));
     }
 }

@@ -114,7 +114,8 @@ pub(super) struct CacheState {
     /// Their weight, and what they take in the store.
     object_bytes: usize,
     stored_bytes: u64,
-    pub(super) events: VecDeque<(Instant, Arc<Event>)>,
+    /// Shared with forks until one of them goes on.
+    pub(super) events: Arc<VecDeque<(Instant, Arc<Event>)>>,
     /// Sequence number of `events[0]`; grows by one with each event that leaves.
     pub first: u64,
     /// What `first` was when everything was last replaced.
@@ -147,7 +148,10 @@ impl Change {
 
 impl ResourceCache {
     pub fn new(indexed_field: Option<usize>) -> ResourceCache {
-        let state = CacheState { index: Index::new(indexed_field), ..CacheState::default() };
+        ResourceCache::with(indexed_field, CacheState { index: Index::new(indexed_field), ..CacheState::default() })
+    }
+
+    fn with(indexed_field: Option<usize>, state: CacheState) -> ResourceCache {
         let (changes, watcher_groups) = Default::default();
         ResourceCache { indexed_field, state: RwLock::new(state), changes, watcher_groups }
     }
@@ -155,7 +159,7 @@ impl ResourceCache {
     /// A cache with the same objects and the same past, which goes its own way from here on.
     pub fn fork(&self) -> ResourceCache {
         let state = self.state.read().expect("no panic under this lock").clone();
-        ResourceCache { state: RwLock::new(state), ..ResourceCache::new(self.indexed_field) }
+        ResourceCache::with(self.indexed_field, state)
     }
 
     /// This cache if it is nobody else's, or else a fork of it.
@@ -203,7 +207,7 @@ impl ResourceCache {
         for (i, PastChange { kind, object, prev }) in past.into_iter().enumerate() {
             let event = Event { sequence: first + i as u64, kind, revision: object.revision, object, prev };
             state.bytes += kept_for(&event);
-            state.events.push_back((Instant::now(), Arc::new(event)));
+            Arc::make_mut(&mut state.events).push_back((Instant::now(), Arc::new(event)));
         }
         state.trim();
         self.changes.fetch_add(1, Ordering::Release);
@@ -228,7 +232,7 @@ impl ResourceCache {
         for (i, PastChange { kind, object, prev }) in past.into_iter().enumerate().rev() {
             let event = Event { sequence: first + i as u64, kind, revision: object.revision, object, prev };
             state.bytes += kept_for(&event);
-            state.events.push_front((Instant::now(), Arc::new(event)));
+            Arc::make_mut(&mut state.events).push_front((Instant::now(), Arc::new(event)));
         }
         state.first = first;
         state.replaced = state.replaced.min(first);
@@ -480,7 +484,7 @@ impl CacheState {
 
     fn push(&mut self, event: Arc<Event>) {
         self.bytes += kept_for(&event);
-        self.events.push_back((Instant::now(), event));
+        Arc::make_mut(&mut self.events).push_back((Instant::now(), event));
         self.trim();
     }
 
@@ -500,10 +504,11 @@ impl CacheState {
             self.bytes -= kept_for(event);
             self.horizon = event.revision;
             self.first += 1;
-            self.events.pop_front();
+            Arc::make_mut(&mut self.events).pop_front();
         }
         if self.events.len() < self.events.capacity() / 4 {
-            self.events.shrink_to(2 * self.events.len());
+            let events = Arc::make_mut(&mut self.events);
+            events.shrink_to(2 * events.len());
         }
     }
 

@@ -29,7 +29,7 @@ pub struct Local {
 
 impl Local {
     pub fn name(&self) -> Str {
-        format!("{}.{}", self.gv.version, self.gv.group).into()
+        [&self.gv.version, ".", &self.gv.group].concat().into()
     }
 
     fn spec(&self) -> Value {

@@ -4,6 +4,7 @@
 use arc_swap::ArcSwap;
 use kubelith_fairness::work::Stats;
 use kubelith_meta::Str;
+use kubelith_meta::quick_hash::QuickHash;
 use kubelith_store::cache::ResourceCache;
 use std::collections::HashMap;
 use std::sync::{Mutex, Weak};
@@ -13,7 +14,7 @@ pub const REFRESH: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
 pub struct ObjectCounts {
-    tracked: Mutex<HashMap<(Str, Str), Weak<ResourceCache>>>,
+    tracked: Mutex<HashMap<(Str, Str), Weak<ResourceCache>, QuickHash>>,
     /// By resource, then group: most names exist in one group only.
     stats: ArcSwap<HashMap<Str, Vec<(Str, Stats)>>>,
 }

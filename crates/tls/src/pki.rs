@@ -14,6 +14,7 @@ use rcgen::{
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use std::collections::BTreeSet;
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use time::{Duration, OffsetDateTime};
@@ -110,6 +111,9 @@ pub enum PkiError {
     Make(#[from] rcgen::Error),
 }
 
+/// Authorities whose keys are at hand while something is issued: reading one takes as long as making one.
+type Issuers = BTreeMap<&'static str, Issuer<'static, KeyPair>>;
+
 impl Pki {
     /// The administrator whose certificate is made.
     pub const ADMIN_NAME: &str = "kubernetes-admin";
@@ -120,18 +124,23 @@ impl Pki {
     pub fn open(dir: impl Into<PathBuf>, options: PkiOptions) -> Result<Pki, PkiError> {
         let pki = Pki { dir: dir.into(), options };
         files::make_private_dir(&pki.dir).map_err(|source| PkiError::Io { path: pki.dir.clone(), source })?;
+        let mut issuers = Issuers::new();
         for (name, subject) in [(CA, "kubelith-ca"), (FRONT_PROXY_CA, "kubelith-front-proxy-ca")] {
             let filled = |kind: &str| files::is_filled(&pki.path(&format!("{name}.{kind}")));
             if pki.authorities().contains(name) && (!filled("crt") || !filled("key")) {
-                pki.make_ca(name, subject)?;
+                issuers.insert(name, pki.make_ca(name, subject)?);
             }
         }
-        pki.renew()?;
+        pki.renew_with(&mut issuers)?;
         Ok(pki)
     }
 
     /// Issues anew what nears its end. True if something was written.
     pub fn renew(&self) -> Result<bool, PkiError> {
+        self.renew_with(&mut Issuers::new())
+    }
+
+    fn renew_with(&self, issuers: &mut Issuers) -> Result<bool, PkiError> {
         let mut written = false;
         for part in &self.options.parts {
             let (needed, params) = match part {
@@ -140,7 +149,7 @@ impl Pki {
                 Part::FrontProxy => (ServingNames::default(), client_params(Pki::FRONT_PROXY_NAME, None)),
             };
             if self.is_stale(part.authority(), part.name(), &needed)? {
-                self.issue(part.authority(), part.name(), params)?;
+                self.issue(issuers, part.authority(), part.name(), params)?;
                 written = true;
             }
         }
@@ -228,33 +237,52 @@ impl Pki {
 
     /// A certificate for a client, which is kept nowhere: PEM of the certificate and of its key.
     pub fn issue_client(&self, name: &str, group: Option<&str>) -> Result<(String, String), PkiError> {
-        self.sign(CA, client_params(name, group))
+        self.sign(&mut Issuers::new(), CA, client_params(name, group))
     }
 
-    fn make_ca(&self, name: &str, common_name: &str) -> Result<(), PkiError> {
+    fn make_ca(&self, name: &str, common_name: &str) -> Result<Issuer<'static, KeyPair>, PkiError> {
         let key = KeyPair::generate()?;
         let mut params = ca_params(common_name, CA_LIFETIME);
         self.widen(&mut params, CA_LIFETIME);
         let cert = params.self_signed(&key)?;
         self.write(&format!("{name}.key"), &key.serialize_pem(), Access::Private)?;
-        self.write(&format!("{name}.crt"), &cert.pem(), Access::Public)
+        self.write(&format!("{name}.crt"), &cert.pem(), Access::Public)?;
+        Ok(Issuer::new(params, key))
     }
 
-    fn issue(&self, ca: &str, name: &str, params: CertificateParams) -> Result<(), PkiError> {
-        let (cert, key) = self.sign(ca, params)?;
+    fn issue(
+        &self,
+        issuers: &mut Issuers,
+        ca: &'static str,
+        name: &str,
+        params: CertificateParams,
+    ) -> Result<(), PkiError> {
+        let (cert, key) = self.sign(issuers, ca, params)?;
         self.write(&format!("{name}.key"), &key, Access::Private)?;
         self.write(&format!("{name}.crt"), &cert, Access::Public)
     }
 
     /// PEM of a certificate and of its new key.
-    fn sign(&self, ca: &str, mut params: CertificateParams) -> Result<(String, String), PkiError> {
+    fn sign(
+        &self,
+        issuers: &mut Issuers,
+        ca: &'static str,
+        mut params: CertificateParams,
+    ) -> Result<(String, String), PkiError> {
         as_leaf(&mut params);
         self.widen(&mut params, LEAF_LIFETIME);
-        let ca_key = KeyPair::from_pem(&self.read(&format!("{ca}.key"))?)?;
-        let issuer = Issuer::from_ca_cert_pem(&self.read(&format!("{ca}.crt"))?, ca_key)?;
+        let issuer = match issuers.entry(ca) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => place.insert(self.issuer(ca)?),
+        };
         let key = KeyPair::generate()?;
-        let cert = params.signed_by(&key, &issuer)?;
+        let cert = params.signed_by(&key, issuer)?;
         Ok((cert.pem(), key.serialize_pem()))
+    }
+
+    fn issuer(&self, ca: &str) -> Result<Issuer<'static, KeyPair>, PkiError> {
+        let key = KeyPair::from_pem(&self.read(&format!("{ca}.key"))?)?;
+        Ok(Issuer::from_ca_cert_pem(&self.read(&format!("{ca}.crt"))?, key)?)
     }
 
     /// Makes a certificate good by the server's time as well.

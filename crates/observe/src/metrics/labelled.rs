@@ -2,10 +2,11 @@
 //! servers of a test ever count, and keep that beside the counts.
 
 use super::pulled::family;
+use kubelith_meta::quick_hash::{QuickHash, QuickHasher};
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::{Metric, MetricFamily, MetricType};
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// What is counted of one set of labels. Clones are the same.
@@ -27,9 +28,11 @@ struct Shared<S: Series> {
     desc: Desc,
     shape: S::Shape,
     labels: Vec<String>,
-    /// By the hash of the labels' values.
-    series: RwLock<HashMap<u64, Vec<Known<S>>>>,
+    series: RwLock<ByHash<S>>,
 }
+
+/// By the hash of the labels' values, of which no family has many.
+type ByHash<S> = HashMap<u64, Vec<Known<S>>, QuickHash>;
 
 /// The labels' values, in the order of `labels`.
 type Known<S> = (Box<[Box<str>]>, S);
@@ -51,9 +54,7 @@ impl<S: Series> Labelled<S> {
     pub fn with_label_values<V: AsRef<str>>(&self, values: &[V]) -> S {
         assert_eq!(values.len(), self.0.labels.len(), "each label of {} needs a value", self.0.desc.fq_name);
         let hash = hash(values);
-        let find = |all: &HashMap<u64, Vec<Known<S>>>| {
-            Some(all.get(&hash)?.iter().find(|(known, _)| same(known, values))?.1.clone())
-        };
+        let find = |all: &ByHash<S>| Some(all.get(&hash)?.iter().find(|(known, _)| same(known, values))?.1.clone());
         if let Some(known) = find(&self.0.series.read().unwrap_or_else(PoisonError::into_inner)) {
             return known;
         }
@@ -81,7 +82,7 @@ impl<S: Series> Labelled<S> {
 }
 
 fn hash<V: AsRef<str>>(values: &[V]) -> u64 {
-    let mut hasher = DefaultHasher::new();
+    let mut hasher = QuickHasher::default();
     values.iter().for_each(|value| value.as_ref().hash(&mut hasher));
     hasher.finish()
 }

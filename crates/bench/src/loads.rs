@@ -3,15 +3,15 @@
 use crate::Result;
 use crate::client::{Call, Connection, JSON, PROTOBUF};
 use crate::controllers::{Content, Deletion, Propagation};
-use crate::objects::{self, NAMESPACE};
+use crate::objects::{self, IN_GROUP, Kind, NAMESPACE};
 use crate::process::Usage;
 use crate::target::Target;
 use crate::watch::{self, Crowd, Watched};
 use crate::webhook::Webhook;
-use crate::{admission, controllers, crds, definitions};
+use crate::{admission, controllers, crds, definitions, upkeep};
 use bytes::Bytes;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +42,11 @@ pub enum Load {
     NamespaceDelete,
     Collect,
     CollectForeground,
+    ListFew,
+    WatchStart,
+    Restart,
+    PatchBackup,
+    PatchCompact,
 }
 
 impl Load {
@@ -77,6 +82,21 @@ impl Load {
     /// What controllers in the process do.
     const CONTROLLERS: [Load; 3] = [Load::NamespaceDelete, Load::Collect, Load::CollectForeground];
 
+    /// What grows with the number of objects, or must not.
+    pub const MANY: [Load; 5] = [Load::ListFew, Load::WatchStart, Load::Restart, Load::PatchBackup, Load::PatchCompact];
+
+    /// What is done at each of `--sizes`, if nothing is named.
+    pub const AT_SIZES: [Load; 8] = [
+        Load::Get,
+        Load::List,
+        Load::ListFew,
+        Load::Patch,
+        Load::WatchStart,
+        Load::Create,
+        Load::Delete,
+        Load::Restart,
+    ];
+
     pub fn needs_controllers(self) -> bool {
         Load::CONTROLLERS.contains(&self)
     }
@@ -109,11 +129,16 @@ impl Load {
             Load::NamespaceDelete => "namespace-delete",
             Load::Collect => "collect",
             Load::CollectForeground => "collect-foreground",
+            Load::ListFew => "list-few",
+            Load::WatchStart => "watch-start",
+            Load::Restart => "restart",
+            Load::PatchBackup => "patch-backup",
+            Load::PatchCompact => "patch-compact",
         }
     }
 
     pub fn parse(name: &str) -> Option<Load> {
-        let others = Load::CUSTOM.into_iter().chain(Load::ADMISSION).chain(Load::CONTROLLERS);
+        let others = Load::CUSTOM.into_iter().chain(Load::ADMISSION).chain(Load::CONTROLLERS).chain(Load::MANY);
         Load::USUAL.into_iter().chain(others).find(|load| load.name() == name)
     }
 
@@ -123,12 +148,12 @@ impl Load {
     }
 
     /// The request number `index`; `any` is a random pod.
-    fn call(self, index: usize, any: usize) -> Call {
-        let pods = objects::pods();
-        let one = |index| format!("{pods}/{}", objects::pod_name(index));
+    fn call(self, kind: Kind, index: usize, any: usize) -> Call {
+        let pods = kind.path();
+        let one = |index| kind.one(index);
         let one_widget = |index| format!("{}/{}", definitions::widgets(), objects::pod_name(index));
         match self {
-            Load::Create => Call::post(pods, objects::pod(index)),
+            Load::Create => Call::post(pods, kind.object(index)),
             Load::Admit | Load::AdmitPolicy | Load::AdmitOthers | Load::AdmitBeside | Load::AdmitWebhook => {
                 Call::post(format!("{pods}?dryRun=All"), objects::pod(DRY + index))
             }
@@ -137,8 +162,9 @@ impl Load {
             Load::ListProto => Call { accept: PROTOBUF, ..Call::get(format!("{pods}?limit=500")) },
             // One of a thousand, and one of five hundred.
             Load::ListLabel => Call::get(format!("{pods}?labelSelector=shard%3D{}", any % 1000)),
+            Load::ListFew => Call::get(format!("{pods}?labelSelector=group%3D{}", any / IN_GROUP)),
             Load::ListField => Call::get(format!("{pods}?fieldSelector=spec.nodeName%3Dnode-{}", any % 500)),
-            Load::Patch => {
+            Load::Patch | Load::PatchBackup | Load::PatchCompact => {
                 let body = format!(r#"{{"metadata":{{"labels":{{"step":"{index}"}}}}}}"#);
                 change(one(any), "application/merge-patch+json", body)
             }
@@ -158,6 +184,8 @@ impl Load {
                 change(one_widget(any), "application/merge-patch+json", body)
             }
             Load::Watch
+            | Load::WatchStart
+            | Load::Restart
             | Load::CustomWatch
             | Load::CrdReady
             | Load::Crds
@@ -175,7 +203,12 @@ fn change(path: String, content_type: &'static str, body: String) -> Call {
 
 #[derive(Debug, Clone, Copy)]
 pub struct Size {
+    pub kind: Kind,
+    /// Objects that are there, or that are created.
     pub pods: usize,
+    /// What is created or deleted begins with this number, and is so many.
+    pub first: usize,
+    pub once: usize,
     pub duration: Duration,
     pub clients: usize,
     pub crowd: Crowd,
@@ -211,6 +244,8 @@ pub struct Outcome {
     pub elapsed: Duration,
     /// What the server had used before and after, if that is not all of the load.
     pub usage: Option<(Usage, Usage)>,
+    /// What else is to be said.
+    pub note: String,
 }
 
 /// Names of pods that are never kept begin with this number, so that none is there.
@@ -255,6 +290,10 @@ pub async fn run(load: Load, target: &Target, size: &Size) -> Result<Outcome> {
             };
             return controllers::tree(target, size.content(IN_TREE), propagation).await.map(Outcome::from);
         }
+        Load::WatchStart => return upkeep::watch_starts(target, size).await,
+        Load::PatchBackup => return upkeep::beside_backup(load, target, size).await,
+        Load::PatchCompact => return upkeep::while_compacting(load, target, size).await,
+        Load::Restart => unreachable!("it needs the target for itself"),
         Load::CustomCreate => crds::prepare_widgets(target).await?,
         load if Load::ADMISSION.contains(&load) => {
             admission::prepare(load, target).await?;
@@ -271,6 +310,33 @@ pub async fn run(load: Load, target: &Target, size: &Size) -> Result<Outcome> {
 
 /// Many clients send the requests of a load.
 async fn put(load: Load, target: &Target, size: &Size, webhook: Option<u16>) -> Result<Outcome> {
+    let end = match load.touches_each_pod_once() {
+        true => End::Count(size.once),
+        false => End::Elapsed(size.duration),
+    };
+    put_until(end, load, target, size, webhook).await
+}
+
+/// When a load has run long enough.
+#[derive(Clone)]
+pub enum End {
+    Count(usize),
+    Elapsed(Duration),
+    /// Once this is set.
+    Told(Arc<AtomicBool>),
+}
+
+impl End {
+    fn is_over(&self, sent: usize, begin: Instant) -> bool {
+        match self {
+            End::Count(count) => sent >= *count,
+            End::Elapsed(duration) => begin.elapsed() >= *duration,
+            End::Told(over) => over.load(Ordering::Relaxed),
+        }
+    }
+}
+
+pub async fn put_until(end: End, load: Load, target: &Target, size: &Size, webhook: Option<u16>) -> Result<Outcome> {
     let mut connections = Vec::new();
     for _ in 0..size.clients.div_ceil(CLIENTS_PER_CONNECTION) {
         connections.push(target.endpoint.connect().await?);
@@ -289,7 +355,7 @@ async fn put(load: Load, target: &Target, size: &Size, webhook: Option<u16>) -> 
         .enumerate()
         .map(|(client, webhook)| {
             let asked = Asked { server: connections[client / CLIENTS_PER_CONNECTION].clone(), webhook };
-            tokio::spawn(one_client(load, *size, asked, next.clone(), begin, client))
+            tokio::spawn(one_client((load, end.clone()), *size, asked, next.clone(), begin, client))
         })
         .collect();
     let mut total = Outcome::default();
@@ -310,7 +376,7 @@ struct Asked {
 }
 
 async fn one_client(
-    load: Load,
+    (load, end): (Load, End),
     size: Size,
     mut asked: Asked,
     next: Arc<AtomicUsize>,
@@ -321,11 +387,10 @@ async fn one_client(
     let mut random = Random::new(client);
     loop {
         let index = next.fetch_add(1, Ordering::Relaxed);
-        let over = if load.touches_each_pod_once() { index >= size.pods } else { begin.elapsed() >= size.duration };
-        if over {
+        if end.is_over(index, begin) {
             return Ok(seen);
         }
-        let call = load.call(index, random.below(size.pods));
+        let call = load.call(size.kind, size.first + index, random.below(size.pods));
         let object = call.body.clone();
         let sent = Instant::now();
         let (status, length) = asked.server.send(call).await?;

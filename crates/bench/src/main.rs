@@ -11,10 +11,12 @@ mod objects;
 mod process;
 mod report;
 mod target;
+mod upkeep;
 mod watch;
 mod webhook;
 
 use loads::{Load, Size};
+use objects::Kind;
 use report::Row;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -35,12 +37,18 @@ bench [options] [load]...
          another; crd-discovery: aggregated discovery
          namespace-delete: a namespace with objects of 20 kinds; collect, collect-foreground: a tree of three levels whose
          first object is deleted. The server that is started runs its controllers for these
+         list-few: a list of the 5 objects with a label; watch-start: a watch begins at the present; restart: the server is
+         ended and started again over what it has stored, until it is ready; patch-backup: objects are patched as long as a
+         backup takes; patch-compact: they are patched while the store lets go of its past
   --binary FILE         the server that is started (default: kubelith beside this program)
   --store NAME          of the server that is started: embedded (default), memory or etcd
   --against URL=PIDS    the same loads on this running server; PIDS (with commas) are its processes, its etcd's too
   --only URL=PIDS       only on this running server
   --token T             (admintoken)
   --pods N              how many pods are created (2000)
+  --kind NAME           pods (default; 8 KB) or configmaps (1 KB): of what the loads of the usual kind, and those after them, are
+  --sizes A,B,...       the loads with so many objects, one size after another (default: get list list-few patch watch-start
+                        create delete restart; a few objects are created and deleted again)
   --seconds S           how long get, list, patch and apply run (5)
   --clients N           requests at a time (32)
   --watchers N          (1000)
@@ -60,8 +68,12 @@ struct Options {
     token: String,
     size: Size,
     json: bool,
+    sizes: Vec<usize>,
     loads: Vec<Load>,
 }
+
+/// Objects that are created and deleted again at each of `--sizes`.
+const TURNED_OVER: usize = 2000;
 
 fn main() -> ExitCode {
     let outcome = parse(std::env::args().skip(1)).and_then(|options| match options {
@@ -85,7 +97,10 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>>
         only: None,
         token: "admintoken".to_owned(),
         size: Size {
+            kind: Kind::Pods,
             pods: 2000,
+            first: 0,
+            once: 2000,
             duration: Duration::from_secs(5),
             clients: 32,
             crowd: Crowd { watchers: 1000, per_connection: 1, writes: 1000, rate: 1000.0 },
@@ -93,6 +108,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>>
             objects: 0,
         },
         json: false,
+        sizes: Vec::new(),
         loads: Vec::new(),
     };
     while let Some(argument) = arguments.next() {
@@ -108,6 +124,14 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>>
             "--only" => options.only = Some(value()?),
             "--token" => options.token = value()?,
             "--pods" => options.size.pods = value()?.parse()?,
+            "--kind" => {
+                let name = value()?;
+                options.size.kind = Kind::parse(&name).ok_or_else(|| format!("unknown kind {name:?}"))?;
+            }
+            "--sizes" => {
+                options.sizes = value()?.split(',').map(str::parse).collect::<std::result::Result<_, _>>()?;
+                options.sizes.sort_unstable();
+            }
             "--seconds" => options.size.duration = Duration::from_secs_f64(value()?.parse()?),
             "--clients" => options.size.clients = value()?.parse()?,
             "--watchers" => options.size.crowd.watchers = value()?.parse()?,
@@ -120,44 +144,81 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>>
             load => options.loads.push(Load::parse(load).ok_or_else(|| format!("unknown load {load:?}\n{HELP}"))?),
         }
     }
+    options.size.once = options.size.pods;
     if options.loads.is_empty() {
-        options.loads = Load::USUAL.to_vec();
+        options.loads = if options.sizes.is_empty() { Load::USUAL.to_vec() } else { Load::AT_SIZES.to_vec() };
     }
     Ok(Some(options))
 }
 
 async fn run(options: Options) -> Result<()> {
-    let mut targets = Vec::new();
-    match &options.only {
-        Some(server) => targets.push(Target::running(server, &options.token)?),
-        None => {
-            let controllers = options.loads.iter().any(|load| load.needs_controllers());
-            targets.push(Target::start(options.binary, &options.store, controllers)?);
-            if let Some(server) = &options.against {
-                targets.push(Target::running(server, &options.token)?);
-            }
-        }
-    }
+    let mut targets = targets(&options)?;
     for target in &targets {
         println!("{}: {}", target.name, target.describe()?);
         loads::prepare(target).await?;
     }
-    let mut rows = Vec::new();
-    for load in &options.loads {
-        // One after the other, so that each has the machine to itself.
-        for target in &targets {
-            let before = target.usage()?;
-            let outcome = loads::run(*load, target, &options.size).await?;
-            let (before, after) = outcome.usage.unwrap_or((before, target.usage()?));
-            let row = Row::new(*load, &target.name, outcome, before, after);
-            if options.json {
-                println!("{}", row.json());
-            }
-            rows.push(row);
+    let mut rows = Rows { rows: Vec::new(), json: options.json };
+    if options.sizes.is_empty() {
+        for load in &options.loads {
+            rows.measure(*load, &mut targets, &options.size).await?;
         }
     }
-    if !options.json {
-        print!("{}", report::table(&rows));
+    let mut there = 0;
+    for objects in options.sizes {
+        let filled = Size { pods: objects, first: there, once: objects.saturating_sub(there), ..options.size };
+        rows.measure(Load::Create, &mut targets, &filled).await?;
+        there = objects;
+        let size = Size { first: objects, once: TURNED_OVER, ..filled };
+        for load in &options.loads {
+            rows.measure(*load, &mut targets, &size).await?;
+        }
+    }
+    if !rows.json {
+        print!("{}", report::table(&rows.rows));
     }
     targets.into_iter().try_for_each(Target::stop)
+}
+
+fn targets(options: &Options) -> Result<Vec<Target>> {
+    if let Some(server) = &options.only {
+        return Ok(vec![Target::running(server, &options.token)?]);
+    }
+    let mut flags = Vec::new();
+    if options.loads.iter().any(|load| load.needs_controllers()) {
+        flags.push("--controllers=*".to_owned());
+    }
+    if options.loads.contains(&Load::PatchCompact) {
+        flags.push(upkeep::COMPACTING.to_owned());
+    }
+    let mut targets = vec![Target::start(options.binary.clone(), &options.store, flags)?];
+    if let Some(server) = &options.against {
+        targets.push(Target::running(server, &options.token)?);
+    }
+    Ok(targets)
+}
+
+/// What was measured by now.
+struct Rows {
+    rows: Vec<Row>,
+    json: bool,
+}
+
+impl Rows {
+    /// On one target after the other, so that each has the machine to itself.
+    async fn measure(&mut self, load: Load, targets: &mut [Target], size: &Size) -> Result<()> {
+        for target in targets {
+            let before = target.usage()?;
+            let outcome = match load {
+                Load::Restart => upkeep::restart(target)?,
+                load => loads::run(load, target, size).await?,
+            };
+            let usage = outcome.usage.unwrap_or((before, target.usage()?));
+            let row = Row::new(load, &target.name, size.pods, outcome, usage);
+            if self.json {
+                println!("{}", row.json());
+            }
+            self.rows.push(row);
+        }
+        Ok(())
+    }
 }

@@ -12,6 +12,54 @@ pub fn config_maps() -> String {
     format!("/api/v1/namespaces/{NAMESPACE}/configmaps")
 }
 
+/// What the loads on many objects write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Pods,
+    /// Of about 1 KB once they are stored.
+    ConfigMaps,
+}
+
+/// Objects that share the value of the label `group`.
+pub const IN_GROUP: usize = 5;
+
+impl Kind {
+    pub fn parse(name: &str) -> Option<Kind> {
+        match name {
+            "pods" => Some(Kind::Pods),
+            "configmaps" => Some(Kind::ConfigMaps),
+            _ => None,
+        }
+    }
+
+    pub fn path(self) -> String {
+        match self {
+            Kind::Pods => pods(),
+            Kind::ConfigMaps => config_maps(),
+        }
+    }
+
+    pub fn one(self, index: usize) -> String {
+        format!("{}/{}", self.path(), pod_name(index))
+    }
+
+    pub fn object(self, index: usize) -> String {
+        match self {
+            Kind::Pods => pod(index),
+            Kind::ConfigMaps => json!({
+                "metadata": {"name": pod_name(index), "labels": labels(index)},
+                "data": {"settings": format!("{index:08}").repeat(40)}
+            })
+            .to_string(),
+        }
+    }
+}
+
+fn labels(index: usize) -> Value {
+    let group = format!("{}", index / IN_GROUP);
+    json!({"app.kubernetes.io/name": format!("app-{}", index % 100), "shard": format!("{}", index % 1000), "group": group, "tier": "backend"})
+}
+
 pub fn pod_name(index: usize) -> String {
     format!("pod-{index:06}")
 }
@@ -34,7 +82,7 @@ fn pod_value(index: usize) -> Value {
         "kind": "Pod",
         "metadata": {
             "name": pod_name(index),
-            "labels": {"app.kubernetes.io/name": format!("app-{}", index % 100), "shard": format!("{}", index % 1000), "tier": "backend"},
+            "labels": labels(index),
             "annotations": {"example.com/checksum": "0123456789abcdef".repeat(4), "example.com/owner": "a team with a long name"}
         },
         "spec": {

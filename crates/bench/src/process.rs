@@ -27,6 +27,12 @@ pub fn usage(pids: &[u32]) -> Result<Usage> {
     Ok(total)
 }
 
+/// The most memory that a process had at any time.
+pub fn peak(pid: u32) -> Result<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    Ok(kilobytes(&status, "VmHWM:").ok_or_else(|| format!("/proc/{pid}/status has no VmHWM"))?)
+}
+
 /// User and system time are the 14th and 15th fields; the second, a name in parentheses, may hold anything.
 fn ticks(stat: &str) -> Option<u64> {
     let (_, after_name) = stat.rsplit_once(')')?;
@@ -35,7 +41,11 @@ fn ticks(stat: &str) -> Option<u64> {
 }
 
 fn resident(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    kilobytes(status, "VmRSS:")
+}
+
+fn kilobytes(status: &str, name: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
 }
 

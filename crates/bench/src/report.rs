@@ -9,6 +9,8 @@ use std::time::Duration;
 pub struct Row {
     load: Load,
     server: String,
+    /// That were there, or created.
+    objects: usize,
     operations: usize,
     failures: usize,
     per_second: f64,
@@ -22,10 +24,12 @@ pub struct Row {
     resident: u64,
     /// Kilobytes by which it grew for each operation.
     grown: f64,
+    note: String,
 }
 
 impl Row {
-    pub fn new(load: Load, server: &str, mut outcome: Outcome, before: Usage, after: Usage) -> Row {
+    pub fn new(load: Load, server: &str, objects: usize, mut outcome: Outcome, usage: (Usage, Usage)) -> Row {
+        let (before, after) = usage;
         outcome.latencies.sort_unstable();
         let operations = outcome.latencies.len();
         let seconds = outcome.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
@@ -34,6 +38,7 @@ impl Row {
         Row {
             load,
             server: server.to_owned(),
+            objects,
             operations,
             failures: outcome.failures,
             per_second: operations as f64 / seconds,
@@ -44,16 +49,17 @@ impl Row {
             megabytes_per_cpu_second: if cpu > 0.0 { megabytes / cpu } else { 0.0 },
             resident: after.resident,
             grown: (after.resident as f64 - before.resident as f64) / 1024.0 / operations.max(1) as f64,
+            note: outcome.note,
         }
     }
 
     pub fn json(&self) -> Value {
         json!({
-            "load": self.load.name(), "server": self.server, "operations": self.operations, "failures": self.failures,
+            "load": self.load.name(), "server": self.server, "objects": self.objects, "operations": self.operations, "failures": self.failures,
             "per_second": self.per_second, "megabytes_per_second": self.megabytes_per_second,
             "median_ms": millis(self.median), "p99_ms": millis(self.p99), "cpu_us": self.cpu,
             "megabytes_per_cpu_second": self.megabytes_per_cpu_second, "resident_bytes": self.resident,
-            "grown_kilobytes": self.grown,
+            "grown_kilobytes": self.grown, "note": self.note,
         })
     }
 }
@@ -70,13 +76,24 @@ fn millis(duration: Duration) -> f64 {
 /// One line for each load and server; the second server of a load also shows how much the first is better.
 pub fn table(rows: &[Row]) -> String {
     let mut text = format!(
-        "{:<13} {:<28} {:>9} {:>7} {:>9} {:>8} {:>8} {:>9} {:>9} {:>7} {:>8}  ratio\n",
-        "load", "server", "ops", "failed", "ops/s", "p50 ms", "p99 ms", "cpu us/op", "MB/cpu s", "RSS MB", "+KB/op"
+        "{:<13} {:<28} {:>8} {:>9} {:>7} {:>9} {:>8} {:>8} {:>9} {:>9} {:>7} {:>8}  ratio\n",
+        "load",
+        "server",
+        "objects",
+        "ops",
+        "failed",
+        "ops/s",
+        "p50 ms",
+        "p99 ms",
+        "cpu us/op",
+        "MB/cpu s",
+        "RSS MB",
+        "+KB/op"
     );
     let mut first: Option<&Row> = None;
     for row in rows {
         let ratio = match first {
-            Some(own) if own.load == row.load && own.cpu > 0.0 => {
+            Some(own) if own.load == row.load && own.objects == row.objects && own.cpu > 0.0 => {
                 format!(
                     "{:.1}x less cpu, {:.1}x the ops/s",
                     row.cpu / own.cpu,
@@ -87,9 +104,10 @@ pub fn table(rows: &[Row]) -> String {
         };
         let _ = writeln!(
             text,
-            "{:<13} {:<28} {:>9} {:>7} {:>9.0} {:>8.2} {:>8.2} {:>9.1} {:>9.1} {:>7} {:>8.1}  {ratio}",
+            "{:<13} {:<28} {:>8} {:>9} {:>7} {:>9.0} {:>8.2} {:>8.2} {:>9.1} {:>9.1} {:>7} {:>8.1}  {ratio}{}",
             row.load.name(),
             row.server,
+            row.objects,
             row.operations,
             row.failures,
             row.per_second,
@@ -99,8 +117,9 @@ pub fn table(rows: &[Row]) -> String {
             row.megabytes_per_cpu_second,
             row.resident >> 20,
             row.grown,
+            row.note,
         );
-        if first.is_none_or(|own| own.load != row.load) {
+        if first.is_none_or(|own| own.load != row.load || own.objects != row.objects) {
             first = Some(row);
         }
     }
@@ -115,7 +134,7 @@ mod tests {
         let latencies = (1..=operations).map(Duration::from_millis).collect();
         let outcome = Outcome { latencies, bytes: 1_000_000, elapsed: Duration::from_secs(1), ..Outcome::default() };
         let after = Usage { cpu: Duration::from_millis(cpu), resident: 5 << 20 };
-        Row::new(Load::Get, server, outcome, Usage::default(), after)
+        Row::new(Load::Get, server, 100, outcome, (Usage::default(), after))
     }
 
     #[test]

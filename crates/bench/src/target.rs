@@ -16,12 +16,12 @@ pub struct Target {
     /// From the start of the process until it said that it is ready.
     started_in: Option<Duration>,
     process: Option<Server>,
+    tokens: Tokens,
 }
 
 impl Target {
-    /// `controllers`: with those that run in the process.
-    pub fn start(binary: PathBuf, store: &str, controllers: bool) -> Result<Target> {
-        let flags = controllers.then(|| "--controllers=*".to_owned()).into_iter().collect();
+    /// `flags` besides those that all have.
+    pub fn start(binary: PathBuf, store: &str, flags: Vec<String>) -> Result<Target> {
         let launch = Launch { binary, store: Store::parse(store)?, etcd: "target/tools/bin/etcd".into(), flags };
         let tokens = Tokens::default();
         let server = Server::start(&launch, &tokens)?;
@@ -31,7 +31,26 @@ impl Target {
             pids: server.pids(),
             started_in: Some(server.ready_in),
             process: Some(server),
+            tokens,
         })
+    }
+
+    /// The server, if it was started here.
+    pub fn started(&self) -> Result<&Server> {
+        Ok(self.process.as_ref().ok_or("this needs a server that is started here")?)
+    }
+
+    /// Ends it and starts it again over what it has stored. Answers how long it took to be ready.
+    pub fn restart(&mut self) -> Result<Duration> {
+        let server = self.process.as_mut().ok_or("only a server that is started here can be restarted")?;
+        server.restart(&self.tokens)?;
+        self.pids = server.pids();
+        Ok(server.ready_in)
+    }
+
+    /// The most memory that the server had since it was started.
+    pub fn peak(&self) -> Result<u64> {
+        process::peak(*self.pids.first().ok_or("there is no process")?)
     }
 
     /// From `https://127.0.0.1:6443=PID,PID`.
@@ -39,7 +58,7 @@ impl Target {
         let (url, pids) = text.rsplit_once('=').ok_or_else(|| format!("{text:?} is not URL=PID"))?;
         let pids = pids.split(',').map(str::parse).collect::<std::result::Result<_, _>>()?;
         let endpoint = Endpoint::new(Address::parse(url)?, token);
-        Ok(Target { name: url.to_owned(), endpoint, pids, started_in: None, process: None })
+        Ok(Target { name: url.to_owned(), endpoint, pids, started_in: None, process: None, tokens: Tokens::default() })
     }
 
     /// Ends what was started here.

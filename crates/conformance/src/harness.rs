@@ -14,7 +14,11 @@ use tempfile::TempDir;
 
 /// Longer than any start takes, also of a debug build on a busy machine.
 const START_LIMIT: Duration = Duration::from_secs(60);
+/// The same over whatever was stored before.
+const RESTART_LIMIT: Duration = Duration::from_secs(600);
 const POLL: Duration = Duration::from_millis(10);
+/// What the server says, in its folder.
+const LOG: &str = "server.log";
 /// A key of service accounts, for tests only.
 const KEY: &str = include_str!("harness.key");
 
@@ -58,6 +62,10 @@ struct Process(Child);
 impl Process {
     /// Asks it to end, and waits until it has.
     fn stop(mut self) -> io::Result<ExitStatus> {
+        self.end()
+    }
+
+    fn end(&mut self) -> io::Result<ExitStatus> {
         let id = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
         kill_process(id, Signal::TERM)?;
         self.0.wait()
@@ -85,6 +93,9 @@ pub struct Launch {
 
 pub struct Server {
     process: Process,
+    binary: PathBuf,
+    /// With which it was started.
+    flags: Vec<String>,
     /// One for each server, so that keys begin as kube-apiserver's do by default: they show in some messages.
     etcd: Option<Etcd>,
     pub address: Address,
@@ -130,20 +141,39 @@ impl Server {
             flags.push("--controllers=-*".to_owned());
         }
         flags.extend_from_slice(&launch.flags);
-        let log = dir.path().join("server.log");
         let begin = Instant::now();
-        let process = spawn(&launch.binary, &flags, &log)?;
+        let process = spawn(&launch.binary, &flags, &dir.path().join(LOG))?;
         let url = format!("https://127.0.0.1:{port}");
         let address = Address::parse(&url)?;
-        let mut server = Server { process, etcd, address, url, dir, ready_in: Duration::ZERO };
-        server.wait_ready(tokens)?;
+        let binary = launch.binary.clone();
+        let mut server = Server { process, binary, flags, etcd, address, url, dir, ready_in: Duration::ZERO };
+        server.wait_ready(tokens, START_LIMIT)?;
         server.ready_in = begin.elapsed();
         Ok(server)
     }
 
+    /// Ends it, starts it again over what it has stored, and waits until it is ready.
+    pub fn restart(&mut self, tokens: &Tokens) -> Result<(), String> {
+        self.process.end().map_err(|error| format!("stopping the server: {error}"))?;
+        let begin = Instant::now();
+        self.process = spawn(&self.binary, &self.flags, &self.dir.path().join(LOG))?;
+        self.wait_ready(tokens, RESTART_LIMIT)?;
+        self.ready_in = begin.elapsed();
+        Ok(())
+    }
+
+    pub fn binary(&self) -> &Path {
+        &self.binary
+    }
+
+    /// Its data folder.
+    pub fn data(&self) -> PathBuf {
+        self.dir.path().join("data")
+    }
+
     /// Where the server writes the credentials of its administrator.
     pub fn kubeconfig(&self) -> PathBuf {
-        self.dir.path().join("data").join("admin.kubeconfig")
+        self.data().join("admin.kubeconfig")
     }
 
     /// The server's process, and that of its etcd.
@@ -159,7 +189,7 @@ impl Server {
     }
 
     pub fn log(&self) -> String {
-        std::fs::read_to_string(self.dir.path().join("server.log")).unwrap_or_default()
+        std::fs::read_to_string(self.dir.path().join(LOG)).unwrap_or_default()
     }
 
     /// Whether the process still runs; a test run that ends with a dead server has found a crash.
@@ -167,14 +197,14 @@ impl Server {
         matches!(self.process.0.try_wait(), Ok(None))
     }
 
-    fn wait_ready(&mut self, tokens: &Tokens) -> Result<(), String> {
+    fn wait_ready(&mut self, tokens: &Tokens, limit: Duration) -> Result<(), String> {
         let request = Request {
             method: "GET".to_owned(),
             path: "/readyz".to_owned(),
             headers: vec![("Authorization".to_owned(), format!("Bearer {}", tokens.admin))],
             body: None,
         };
-        let end = Instant::now() + START_LIMIT;
+        let end = Instant::now() + limit;
         let (mut client, mut pauses) = (Client::new(self.address.clone()), Pauses::default());
         loop {
             let answer = client.send(&request);
@@ -186,7 +216,7 @@ impl Server {
             }
             if Instant::now() > end {
                 return Err(format!(
-                    "the server was not ready in {START_LIMIT:?}; its log ends with:\n{}",
+                    "the server was not ready in {limit:?}; its log ends with:\n{}",
                     tail(&self.log())
                 ));
             }

@@ -1,7 +1,7 @@
 //! The one trait that every engine, the encryption wrapper and the watch cache's tests speak.
 
 use crate::error::Result;
-use crate::model::{Deleted, Expect, GetResponse, RangeRequest, RangeResponse, Revision, StoreStats};
+use crate::model::{Deleted, Expect, GetResponse, KeyRange, RangeRequest, RangeResponse, Revision, StoreStats};
 use crate::watch::{Watch, WatchRequest};
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -43,6 +43,13 @@ pub trait Store: Send + Sync + 'static {
     /// (`WatchError::Compacted`) or here (`StoreError::Compacted`), as the engine finds out; `after` may lie
     /// in the future, then nothing is delivered until it is passed.
     fn watch(&self, request: WatchRequest) -> BoxFuture<'_, Result<Watch>>;
+
+    /// A revision from which a watch of this range is told at least so many bytes of past events, if they are kept: what a
+    /// reader of the newest ones begins with. Reads no more than that, where the engine can.
+    fn recent(&self, range: KeyRange, bytes: usize) -> BoxFuture<'_, Result<Revision>> {
+        let _ = (range, bytes);
+        Box::pin(async move { Ok(self.stats().await?.compacted) })
+    }
 
     /// The newest revision, linearizable.
     fn current_revision(&self) -> BoxFuture<'_, Result<Revision>>;

@@ -283,7 +283,10 @@ pub async fn build(parts: Parts, stop: &CancellationToken) -> Result<Option<Buil
     };
     let published = setup.published(&options.authentication);
     let publishes_keys = setup.publishes_keys(&options.external_address());
-    let (mut shared, builtin) = chain::Shared::open(&options, frame, storage.hub.clone(), access, published).await?;
+    let opened = chain::Shared::open(&options, frame, storage.hub.clone(), access, published).await;
+    // What could not be loaded may be damaged, and what was loaded counts only if it is not.
+    storage.checked().await?;
+    let (mut shared, builtin) = opened?;
     if publishes_keys {
         shared.openapi.put([Subject::OpenIdConfiguration, Subject::OpenIdKeys]);
     }

@@ -4,8 +4,8 @@ use super::metrics::StorageMetrics;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use kubelith_store::{
-    Deleted, Expect, GetResponse, KeyLayout, ProgressRequests, RangeRequest, RangeResponse, Result, Revision, Select,
-    Store, StoreError, StoreStats, Watch, WatchRequest,
+    Deleted, Expect, GetResponse, KeyLayout, KeyRange, ProgressRequests, RangeRequest, RangeResponse, Result, Revision,
+    Select, Store, StoreError, StoreStats, Watch, WatchRequest,
 };
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -66,6 +66,10 @@ impl Store for MeteredStore {
 
     fn watch(&self, request: WatchRequest) -> BoxFuture<'_, Result<Watch>> {
         self.inner.watch(request)
+    }
+
+    fn recent(&self, range: KeyRange, bytes: usize) -> BoxFuture<'_, Result<Revision>> {
+        self.inner.recent(range, bytes)
     }
 
     fn current_revision(&self) -> BoxFuture<'_, Result<Revision>> {

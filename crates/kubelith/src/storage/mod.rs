@@ -161,7 +161,10 @@ impl Storage {
             (None, _) => Arc::new(memory.clone()),
         };
         let main = metered(main);
-        let hub = Hub::start_with(main.clone(), hub_options.clone()).await.map_err(|e| e.to_string())?;
+        let hub = Hub::start_with(main.clone(), hub_options.clone()).await.map_err(|error| match &embedded {
+            Some((folder, _)) => Failure::of_store(&error, folder),
+            None => error.to_string().into(),
+        })?;
         let mut stores = vec![main];
         let mut hubs = vec![hub.clone()];
         for (servers, resources) in &storage.etcd_overrides {
@@ -209,6 +212,15 @@ impl Storage {
             });
             checks.healthz.push(check.clone());
             checks.add_readyz(check);
+        }
+    }
+
+    /// Waits until what was stored before has been checked, which goes on while the caches are loaded from it.
+    pub fn checked(&self) -> impl Future<Output = Result<(), Failure>> + Send + use<> {
+        let embedded = self.embedded.clone();
+        async move {
+            let Some((folder, store)) = embedded else { return Ok(()) };
+            store.settled().await.map_err(|error| Failure::of_store(&error, &folder))
         }
     }
 
@@ -330,7 +342,7 @@ async fn open_embedded(options: &Options, clock: Arc<dyn Clock>) -> Result<(Path
         tracing::info!(percent = (part * 100.0) as u32, "checking the data file");
     }));
     // Opening reads and locks files: not on a thread that serves.
-    let opened = tokio::task::spawn_blocking(move || EmbeddedStore::open(embedded));
+    let opened = tokio::task::spawn_blocking(move || EmbeddedStore::open_early(embedded));
     let store = opened.await.map_err(|e| e.to_string())?.map_err(|e| Failure::of_store(&e, &folder))?;
     Ok((folder, store))
 }

@@ -30,12 +30,14 @@ impl Replay {
     /// Reads all that is kept below `root`, and the revision up to which that is everything.
     pub async fn read(store: &dyn Store, root: &str) -> Result<(Replay, Revision)> {
         let revision = store.current_revision().await?;
-        let mut after = store.stats().await?.compacted;
+        let range = KeyRange::prefix(root.to_owned());
+        // Long histories are not read from their beginning: only their end is kept.
+        let mut after = store.recent(range.clone(), REPLAY_BYTES).await?;
         let mut kept: VecDeque<Event> = VecDeque::new();
         let mut bytes = 0;
         let mut reached = after;
         if after < revision {
-            let request = WatchRequest::new(KeyRange::prefix(root.to_owned()), after).previous(Previous::Include);
+            let request = WatchRequest::new(range, after).previous(Previous::Include);
             let mut watch = store.watch(request).await?;
             watch.control().request_progress();
             while reached < revision {

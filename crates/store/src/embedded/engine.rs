@@ -24,27 +24,48 @@ pub(super) struct Engine {
     sync_failed: Arc<AtomicBool>,
 }
 
+/// A data file that is read and not written to.
+pub(super) struct Preview {
+    pub engine: Engine,
+    /// Whether its pages were compared with their checksums: that is done to open a file that was not closed in order.
+    pub is_checked: bool,
+}
+
 impl Engine {
     /// Opens or makes the database, checking every page of it first.
     pub fn open(disk: &dyn Disk, cache_bytes: usize, progress: Option<LoadProgress>) -> Result<Engine> {
-        // The engine below trusts its pages and can panic on a damaged file.
-        let opened = std::panic::catch_unwind(AssertUnwindSafe(|| Engine::open_inner(disk, cache_bytes, progress)));
-        opened.unwrap_or_else(|panic| Err(StoreError::Corrupt(panic_text(&*panic))))
+        caught(|| {
+            if let Some(file) = existing(disk)? {
+                check_pages(file, cache_bytes, progress.clone())?;
+            }
+            Engine::open_inner(disk, cache_bytes, progress)
+        })
+    }
+
+    /// The same for a file whose pages were checked just now.
+    pub fn open_checked(disk: &dyn Disk, cache_bytes: usize, progress: Option<LoadProgress>) -> Result<Engine> {
+        caught(|| Engine::open_inner(disk, cache_bytes, progress))
+    }
+
+    /// Opens what was there before for reading only; `None` if there was nothing.
+    pub fn preview(disk: &dyn Disk, cache_bytes: usize, progress: Option<LoadProgress>) -> Result<Option<Preview>> {
+        caught(|| {
+            let Some(file) = existing(disk)? else { return Ok(None) };
+            let overlay = Overlay::over(file).map_err(opening)?;
+            let repaired = Arc::new(AtomicBool::new(false));
+            let builder = builder(cache_bytes, progress, repaired.clone());
+            let db = builder.create_with_backend(overlay).map_err(open_failure)?;
+            let acked = disk.acked().map_err(opening)?;
+            let Some(state) = read_state(&db)? else { return Err(lost(acked, "the data file has no state".into())) };
+            let engine = Engine { db, state, sync_failed: Arc::default() }.with_acked(acked)?;
+            Ok(Some(Preview { engine, is_checked: repaired.load(Ordering::SeqCst) }))
+        })
     }
 
     fn open_inner(disk: &dyn Disk, cache_bytes: usize, progress: Option<LoadProgress>) -> Result<Engine> {
-        let io = |error: std::io::Error| StoreError::Unavailable(format!("opening the data file: {error}"));
-        let acked = disk.acked().map_err(io)?;
-        let inner = disk.open().map_err(io)?;
-        let is_new = inner.len().map_err(io)? == 0;
-        if acked > 0 && is_new {
-            return Err(lost(acked, "the data file is empty".into()));
-        }
-        if !is_new {
-            check_pages(inner, cache_bytes, progress.clone())?;
-        }
-        let is_new = Arc::new(AtomicBool::new(is_new));
-        let inner = disk.open().map_err(io)?;
+        let acked = disk.acked().map_err(opening)?;
+        let inner = disk.open().map_err(opening)?;
+        let is_new = Arc::new(AtomicBool::new(inner.len().map_err(opening)? == 0));
         let sync_failed = Arc::new(AtomicBool::new(false));
         let backend = WatchedBackend { inner, sync_failed: sync_failed.clone(), is_new: is_new.clone() };
         let db = builder(cache_bytes, progress, Arc::default()).create_with_backend(backend).map_err(|error| {
@@ -59,11 +80,17 @@ impl Engine {
             None if acked > 0 => return Err(lost(acked, "the data file has no state".into())),
             None => initialize(&db)?,
         };
-        if state.revision < acked {
-            return Err(lost(acked, format!("the data ends at revision {}", state.revision)));
-        }
+        let engine = Engine { db, state, sync_failed }.with_acked(acked)?;
         is_new.store(false, Ordering::SeqCst);
-        Ok(Engine { db, state, sync_failed })
+        Ok(engine)
+    }
+
+    /// This engine, if it has all that was acknowledged.
+    fn with_acked(self, acked: u64) -> Result<Engine> {
+        if self.state.revision < acked {
+            return Err(lost(acked, format!("the data ends at revision {}", self.state.revision)));
+        }
+        Ok(self)
     }
 
     /// Keeps older releases from misreading what is written from now on.
@@ -88,8 +115,29 @@ impl Engine {
         let versions = txn.open_table(VERSIONS).map_err(failure)?;
         let records = txn.open_table(RECORDS).map_err(failure)?;
         let expiring = txn.open_table(EXPIRING).map_err(failure)?;
-        Ok(Snapshot { state: self.state, versions, records, expiring })
+        Ok(Snapshot { state: self.state, versions, records, expiring, _held: None })
     }
+}
+
+/// The engine below trusts its pages and can panic on a damaged file.
+fn caught<T>(open: impl FnOnce() -> Result<T>) -> Result<T> {
+    let opened = std::panic::catch_unwind(AssertUnwindSafe(open));
+    opened.unwrap_or_else(|panic| Err(StoreError::Corrupt(panic_text(&*panic))))
+}
+
+/// The data file, if something is in it.
+fn existing(disk: &dyn Disk) -> Result<Option<Box<dyn StorageBackend>>> {
+    let file = disk.open().map_err(opening)?;
+    let acked = disk.acked().map_err(opening)?;
+    match file.len().map_err(opening)? {
+        0 if acked > 0 => Err(lost(acked, "the data file is empty".into())),
+        0 => Ok(None),
+        _ => Ok(Some(file)),
+    }
+}
+
+fn opening(error: std::io::Error) -> StoreError {
+    StoreError::Unavailable(format!("opening the data file: {error}"))
 }
 
 /// Passes progress on once it has been going for a second, and then once a second.

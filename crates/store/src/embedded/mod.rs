@@ -12,6 +12,7 @@ mod engine;
 pub mod fault;
 mod maintain;
 mod marks;
+mod opening;
 mod overlay;
 mod portable;
 mod queue;
@@ -27,7 +28,7 @@ pub use portable::{Entry, export, import};
 use crate::error::{Result, StoreError};
 use crate::hub::{History, HistoryChunk, WatchHub, WatchLimits};
 use crate::limits::HistoryLimits;
-use crate::model::{Deleted, Expect, GetResponse, RangeRequest, RangeResponse, Revision, StoreStats};
+use crate::model::{Deleted, Expect, GetResponse, KeyRange, RangeRequest, RangeResponse, Revision, StoreStats};
 use crate::offload::Offload;
 use crate::traits::Store;
 use crate::watch::{Watch, WatchError, WatchRequest};
@@ -38,12 +39,13 @@ use engine::Engine;
 use futures::future::BoxFuture;
 use kubelith_meta::Clock;
 use kubelith_meta::time::SystemClock;
+use opening::Unsettled;
 use queue::{Queue, Request, Waiting};
 use snapshot::Snapshot;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::{Notify, Semaphore, oneshot};
+use tokio::sync::{Notify, Semaphore, oneshot, watch};
 pub(crate) use writer::Writer;
 
 /// Bytes of requests that may wait for the writer; later ones wait to get into the queue.
@@ -109,6 +111,8 @@ struct Shared {
     /// `None` once closed. Replaced under the hub's lock; see [`WatchHub::publish`].
     snapshot: ArcSwapOption<Snapshot>,
     status: Mutex<Status>,
+    /// Whether the file was checked, and can be written to unless the status says otherwise.
+    settled: watch::Sender<bool>,
     reopened: Notify,
     offload: Offload,
     disk: Arc<dyn Disk>,
@@ -116,22 +120,60 @@ struct Shared {
     limits: HistoryLimits,
     cache_bytes: usize,
     reserve_bytes: u64,
+    progress: Option<LoadProgress>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 enum Status {
     Open,
     Closed,
     Poisoned(String),
+    /// What was opened for reading is damaged.
+    Refused(StoreError),
 }
 
 impl Shared {
+    fn new(
+        disk: Arc<dyn Disk>,
+        options: EmbeddedOptions,
+        offload: Offload,
+        watches: WatchLimits,
+        snapshot: Snapshot,
+    ) -> Arc<Shared> {
+        let EmbeddedOptions { history, cache_bytes, reserve_bytes, clock, progress, .. } = options;
+        Arc::new(Shared {
+            queue: Queue::default(),
+            hub: WatchHub::with(snapshot.state.revision(), watches),
+            snapshot: ArcSwapOption::new(Some(Arc::new(snapshot))),
+            status: Mutex::new(Status::Open),
+            settled: watch::Sender::new(true),
+            reopened: Notify::new(),
+            offload,
+            disk,
+            clock,
+            limits: history,
+            cache_bytes,
+            reserve_bytes,
+            progress,
+        })
+    }
+
     fn check(&self) -> Result<()> {
         match &*self.status.lock().expect("no panic while the status is locked") {
             Status::Open => Ok(()),
             Status::Closed => Err(StoreError::Closed),
             Status::Poisoned(reason) => Err(StoreError::Poisoned(reason.clone())),
+            Status::Refused(error) => Err(error.clone()),
         }
+    }
+
+    fn is_settled(&self) -> bool {
+        *self.settled.borrow()
+    }
+
+    async fn wait_until_settled(&self) {
+        // The sender is in here: it does not go.
+        let _ = self.settled.subscribe().wait_for(|settled| *settled).await;
     }
 
     fn is_open(&self) -> bool {
@@ -141,7 +183,7 @@ impl Shared {
     /// The first reason to stop stays the reason.
     fn set_status(&self, new: Status) {
         let mut status = self.status.lock().expect("no panic while the status is locked");
-        if *status == Status::Open {
+        if matches!(*status, Status::Open) {
             *status = new;
         }
     }
@@ -164,7 +206,14 @@ impl Shared {
             let reopened = self.reopened.notified();
             let snapshot = self.current()?;
             let (used, read) = (snapshot.clone(), read.clone());
+            let was_settled = self.is_settled();
             let result = self.offload.call(move || read(&used)).await;
+            if !was_settled && !matches!(result, Ok(Ok(_))) {
+                // Perhaps the file is damaged. The check finds out how, and says it better.
+                drop(snapshot);
+                self.wait_until_settled().await;
+                continue;
+            }
             match result {
                 // The snapshot belongs to a file that was opened again since, or is about to be.
                 Ok(Err(error)) if error.is_reopening() => {
@@ -209,12 +258,49 @@ impl EmbeddedStore {
     /// Opens the data of a disk that tests provide; `options.folder` is not looked at.
     pub fn open_on(disk: Arc<dyn Disk>, options: EmbeddedOptions) -> Result<EmbeddedStore> {
         let (store, writer) = EmbeddedStore::assemble(disk, options, Offload::Threads, WatchLimits::default())?;
+        store.spawn(move || writer.run())?;
+        Ok(store)
+    }
+
+    /// As [`EmbeddedStore::open`], but what was there before can be read at once, while it is still being checked. Writes wait for
+    /// that, and nothing of what was read may be trusted before [`EmbeddedStore::settled`]. Blocks as long as a file that was
+    /// not closed in order needs.
+    pub fn open_early(options: EmbeddedOptions) -> Result<EmbeddedStore> {
+        let disk = Arc::new(FolderDisk::lock(&options.folder)?.syncing(options.sync));
+        EmbeddedStore::open_early_on(disk, options)
+    }
+
+    /// The same on a disk that tests provide.
+    pub fn open_early_on(disk: Arc<dyn Disk>, options: EmbeddedOptions) -> Result<EmbeddedStore> {
+        let Some(preview) = Engine::preview(&*disk, options.cache_bytes, options.progress.clone())? else {
+            return EmbeddedStore::open_on(disk, options);
+        };
+        let (unsettled, snapshot) = Unsettled::new(preview)?;
+        let shared = Shared::new(disk, options, Offload::Threads, WatchLimits::default(), snapshot);
+        shared.settled.send_replace(false);
+        let store = EmbeddedStore::over(shared.clone());
+        store.spawn(move || unsettled.run(shared))?;
+        Ok(store)
+    }
+
+    /// Waits until what was there before has been checked: the error says what is wrong with it.
+    pub async fn settled(&self) -> Result<()> {
+        self.handle.shared.wait_until_settled().await;
+        self.handle.shared.check()
+    }
+
+    fn over(shared: Arc<Shared>) -> EmbeddedStore {
+        let waiting = Arc::new(Semaphore::new(MAX_WAITING_BYTES));
+        EmbeddedStore { handle: Arc::new(Handle { shared, writer: Mutex::default(), waiting }) }
+    }
+
+    fn spawn(&self, write: impl FnOnce() + Send + 'static) -> Result<()> {
         let thread = std::thread::Builder::new()
             .name("store-writer".into())
-            .spawn(move || writer.run())
+            .spawn(write)
             .map_err(|error| StoreError::Unavailable(format!("starting the writer: {error}")))?;
-        *store.handle.writer.lock().expect("no panic while the writer is locked") = Some(thread);
-        Ok(store)
+        *self.handle.writer.lock().expect("no panic while the writer is locked") = Some(thread);
+        Ok(())
     }
 
     /// The store and its writer, which somebody has to run: a thread, or the simulation.
@@ -224,26 +310,11 @@ impl EmbeddedStore {
         offload: Offload,
         watches: WatchLimits,
     ) -> Result<(EmbeddedStore, Writer)> {
-        let EmbeddedOptions { history, cache_bytes, reserve_bytes, clock, progress, .. } = options;
-        let engine = Engine::open(&*disk, cache_bytes, progress)?;
+        let engine = Engine::open(&*disk, options.cache_bytes, options.progress.clone())?;
         engine.mark_format()?;
-        let shared = Arc::new(Shared {
-            queue: Queue::default(),
-            hub: WatchHub::with(engine.state.revision(), watches),
-            snapshot: ArcSwapOption::new(Some(Arc::new(engine.snapshot()?))),
-            status: Mutex::new(Status::Open),
-            reopened: Notify::new(),
-            offload,
-            disk,
-            clock,
-            limits: history,
-            cache_bytes,
-            reserve_bytes,
-        });
+        let shared = Shared::new(disk, options, offload, watches, engine.snapshot()?);
         let writer = Writer::new(shared.clone(), engine)?;
-        let waiting = Arc::new(Semaphore::new(MAX_WAITING_BYTES));
-        let handle = Handle { shared, writer: Mutex::default(), waiting };
-        Ok((EmbeddedStore { handle: Arc::new(handle) }, writer))
+        Ok((EmbeddedStore::over(shared), writer))
     }
 
     /// Does what is due by the clock: expiry, compaction, sweeping. Happens by itself with the machine's
@@ -254,6 +325,7 @@ impl EmbeddedStore {
 
     /// Writes what the store holds now to a new file, while it goes on serving. Answers the revision.
     pub async fn backup(&self, to: impl Into<PathBuf>) -> Result<Revision> {
+        self.settled().await?;
         let snapshot = self.handle.shared.current()?;
         let to = to.into();
         let copied = tokio::task::spawn_blocking(move || maintain::copy(&snapshot, &to)).await;
@@ -326,6 +398,10 @@ impl Store for EmbeddedStore {
         })
     }
 
+    fn recent(&self, range: KeyRange, bytes: usize) -> BoxFuture<'_, Result<Revision>> {
+        Box::pin(async move { self.handle.shared.read(move |snapshot| snapshot.recent(&range, bytes)).await })
+    }
+
     fn current_revision(&self) -> BoxFuture<'_, Result<Revision>> {
         Box::pin(async move {
             self.handle.shared.check()?;
@@ -353,7 +429,7 @@ impl Store for EmbeddedStore {
     }
 
     fn health(&self) -> BoxFuture<'_, Result<()>> {
-        Box::pin(async move { self.handle.shared.check() })
+        Box::pin(self.settled())
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

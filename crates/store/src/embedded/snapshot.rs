@@ -9,6 +9,7 @@ use crate::watch::{Event, Previous, WatchError, WatchRequest};
 use bytes::Bytes;
 use redb::ReadOnlyTable;
 use std::ops::Bound;
+use std::sync::mpsc;
 
 /// Tables of one commit. Cheap to keep until the next commit: it pins only the pages that one frees.
 pub(super) struct Snapshot {
@@ -16,6 +17,8 @@ pub(super) struct Snapshot {
     pub versions: ReadOnlyTable<(&'static [u8], u64), Version>,
     pub records: ReadOnlyTable<u64, &'static [u8]>,
     pub expiring: ReadOnlyTable<(u64, u64), &'static [u8]>,
+    /// Tells by its end that nobody reads this any more, where somebody waits for that.
+    pub _held: Option<mpsc::Sender<()>>,
 }
 
 /// One key's version as the index has it.
@@ -113,6 +116,23 @@ impl Snapshot {
             }
         }
         Ok(chunk)
+    }
+
+    /// A revision after which lie at least so many bytes of changes in the range, as they are in events; or all that is kept.
+    pub fn recent(&self, range: &KeyRange, bytes: usize) -> Result<Revision> {
+        let mut found = 0;
+        let kept = self.state.compacted + 1..=self.state.revision;
+        for entry in self.records.range(kept).map_err(failure)?.rev() {
+            let (revision, stored) = entry.map_err(failure)?;
+            let record = Record::decode(revision.value(), stored.value())?;
+            if range.contains(record.key) {
+                found += record.key.len() + record.value.len();
+            }
+            if found >= bytes {
+                return Ok(Revision(revision.value() as i64 - 1));
+            }
+        }
+        Ok(self.state.compacted())
     }
 
     /// Reads the record of a version that the index knows.

@@ -244,3 +244,48 @@ async fn a_new_store_has_its_name_with_its_first_sync() {
     drop(store);
     assert_eq!(value(&open(&folder), "a").await.as_deref(), Some("1"));
 }
+
+fn early(disk: &FaultyDisk) -> Result<EmbeddedStore> {
+    EmbeddedStore::open_early_on(
+        Arc::new(disk.clone()),
+        EmbeddedOptions { reserve_bytes: 0, ..EmbeddedOptions::new("") },
+    )
+}
+
+#[tokio::test]
+async fn what_is_still_being_checked_can_be_read_and_is_written_to_later() {
+    let disk = FaultyDisk::new();
+    let store = on(&disk).unwrap();
+    let first = put(&store, "a", "1").await.unwrap();
+    let last = put(&store, "b", "2").await.unwrap();
+    store.close().await;
+    drop(store);
+
+    let store = early(&disk).unwrap();
+    assert_eq!(value(&store, "a").await.as_deref(), Some("1"));
+    // Asked for while it is checked, it is written behind that.
+    let written = put(&store, "c", "3").await.unwrap();
+    assert_eq!(written, last.next());
+    store.settled().await.unwrap();
+    assert_eq!(store.get("a".into(), Some(first)).await.unwrap().item.unwrap().value, "1");
+    // It was not closed in order: opening it checks it.
+    let left = disk.kill();
+    let store = early(&left).unwrap();
+    assert_eq!(value(&store, "c").await.as_deref(), Some("3"));
+    store.settled().await.unwrap();
+    assert_eq!(put(&store, "d", "4").await.unwrap(), written.next());
+}
+
+#[tokio::test]
+async fn the_newest_part_of_the_past_is_found_from_its_end() {
+    let store = on(&FaultyDisk::new()).unwrap();
+    let mut revisions = Vec::new();
+    for i in 0..20 {
+        revisions.push(put(&store, &format!("/a/{i:02}"), &"x".repeat(95)).await.unwrap());
+        put(&store, &format!("/b/{i:02}"), &"x".repeat(500)).await.unwrap();
+    }
+    let recent = |bytes| store.recent(KeyRange::prefix("/a/"), bytes);
+    assert_eq!(recent(300).await.unwrap(), Revision(revisions[17].0 - 1), "three of 100 bytes");
+    assert_eq!(recent(301).await.unwrap(), Revision(revisions[16].0 - 1));
+    assert_eq!(recent(1 << 20).await.unwrap(), store.stats().await.unwrap().compacted, "all that is kept");
+}

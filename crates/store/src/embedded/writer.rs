@@ -311,6 +311,17 @@ impl Writer {
     }
 }
 
+/// Ends a store whose file turned out to be damaged while it was read already.
+pub(super) fn refuse_all(shared: &Shared, error: StoreError) {
+    tracing::error!(%error, "the store is not opened");
+    shared.set_status(Status::Refused(error.clone()));
+    shared.snapshot.store(None);
+    shared.settled.send_replace(true);
+    shared.queue.abandon().into_iter().for_each(|waiting| waiting.request.refuse(&error));
+    shared.hub.end(WatchError::Store(error));
+    shared.reopened.notify_waiters();
+}
+
 /// Applies one request. The result is an error of the engine below, which fails the batch.
 fn apply(batch: &mut Batch<'_>, request: Request, now: u64) -> (Applied, Result<()>) {
     match request {

@@ -3,7 +3,9 @@
 use super::keyring::Transformers;
 use super::transformer::Transformer;
 use crate::error::{Result, StoreError};
-use crate::model::{Deleted, Expect, GetResponse, KeyValue, RangeRequest, RangeResponse, Revision, Select, StoreStats};
+use crate::model::{
+    Deleted, Expect, GetResponse, KeyRange, KeyValue, RangeRequest, RangeResponse, Revision, Select, StoreStats,
+};
 use crate::traits::{ProgressRequests, Store};
 use crate::watch::{Event, Watch, WatchBatch, WatchError, WatchRequest};
 use bytes::Bytes;
@@ -145,6 +147,10 @@ impl Store for EncryptedStore {
             });
             Ok(Watch::new(opened.boxed(), control))
         })
+    }
+
+    fn recent(&self, range: KeyRange, bytes: usize) -> BoxFuture<'_, Result<Revision>> {
+        self.inner.recent(range, bytes)
     }
 
     fn current_revision(&self) -> BoxFuture<'_, Result<Revision>> {

@@ -233,6 +233,46 @@ async fn damage_is_told_and_never_silent() {
     assert!(told > 0, "no flip hit anything that matters");
 }
 
+/// What is read before the check has ended counts only if the check finds nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn damage_is_told_of_what_was_read_before_it_was_checked() {
+    let original = FaultyDisk::new();
+    let store = on(&original).unwrap();
+    for i in 0..60 {
+        put(&store, &format!("/registry/things/{i:03}"), &"v".repeat(i * 40)).await.unwrap();
+    }
+    let expected = contents(&store).await.unwrap();
+    store.close().await;
+    let (mut told, mut late) = (0, 0);
+    for seed in 1..=150 {
+        let disk = original.copy();
+        disk.flip(Random::new(seed).next() as usize % (disk.len() * 8));
+        let store = match early(&disk) {
+            Ok(store) => store,
+            Err(StoreError::Corrupt(_) | StoreError::Invalid(_)) => {
+                told += 1;
+                continue;
+            }
+            Err(error) => panic!("seed {seed}: {error}"),
+        };
+        let found = contents(&store).await;
+        match store.settled().await {
+            Ok(()) => match found {
+                Ok(found) => assert!(found == expected, "seed {seed}: damage changed the data silently"),
+                Err(StoreError::Corrupt(_)) => told += 1,
+                Err(error) => panic!("seed {seed}: {error}"),
+            },
+            Err(StoreError::Corrupt(_) | StoreError::Invalid(_)) => {
+                late += 1;
+                let refused = put(&store, "a", "1").await;
+                assert!(matches!(refused, Err(StoreError::Corrupt(_) | StoreError::Invalid(_))), "{refused:?}");
+            }
+            Err(error) => panic!("seed {seed}: {error}"),
+        }
+    }
+    assert!(told + late > 0 && late > 0, "no flip hit anything that the check alone finds: {told}, {late}");
+}
+
 #[tokio::test]
 async fn a_cut_or_foreign_file_is_told() {
     let original = FaultyDisk::new();

@@ -6,12 +6,12 @@ use kubelith_store::cache::CachedObject;
 
 /// The whole object; `None` if it cannot be read.
 pub fn value(object: &CachedObject) -> Option<Value> {
-    json::parse(&object.json()).ok()
+    json::parse(&object.json_once()).ok()
 }
 
 /// Whether the text of an object has this somewhere: a quick look before it is parsed.
 pub fn mentions(object: &CachedObject, text: &str) -> bool {
-    memchr::memmem::find(&object.json(), text.as_bytes()).is_some()
+    memchr::memmem::find(&object.json_once(), text.as_bytes()).is_some()
 }
 
 /// How the members of metadata begin that few objects have.

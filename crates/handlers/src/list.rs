@@ -390,7 +390,7 @@ impl Chunks {
     }
 
     fn push(&mut self, object: &CachedObject, first: bool) {
-        let json = object.json();
+        let json = object.json_once();
         let separator: &'static [u8] = match (self.strip > 0, first) {
             (true, true) => b"{",
             (true, false) => b",{",

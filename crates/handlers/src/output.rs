@@ -16,7 +16,11 @@ use kubelith_store::cache::CachedObject;
 /// A cached object: its bytes as they are, if that is what the client wants.
 pub async fn cached(cx: &Context, output: &Output, object: &CachedObject) -> Result<Response, Status> {
     if output.convert.is_none() && output.format == Format::Json && !cx.pretty() && !output.pretty {
-        return Ok(bytes(cx, StatusCode::OK, Format::Json, views::json_of(cx, object).await?));
+        let json = match object.broken.is_none() && views::is_native(cx, object) {
+            true => object.json(),
+            false => views::json_of(cx, object).await?,
+        };
+        return Ok(bytes(cx, StatusCode::OK, Format::Json, json));
     }
     if output.convert.is_none() && output.format == Format::Protobuf {
         return Ok(bytes(cx, StatusCode::OK, Format::Protobuf, views::protobuf_of(cx, object).await?));

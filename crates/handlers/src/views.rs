@@ -19,18 +19,17 @@ pub fn is_native(cx: &Context, cached: &CachedObject) -> bool {
     !cached.is_foreign && has_native_cache(cx)
 }
 
-/// The object as JSON in the endpoint's version.
+/// The object as JSON in the endpoint's version. For one of many: an object that is packed remains so.
 pub async fn json_of(cx: &Context, cached: &CachedObject) -> Result<Bytes, Status> {
     cx.endpoint.resource.readable(cached)?;
-    let json = cached.json();
     if is_native(cx, cached) {
-        return Ok(json);
+        return Ok(cached.json_once());
     }
     let (kind, generation) = (&cx.endpoint.kind, cx.endpoint.resource.conversion.generation());
     if let Some(bytes) = cached.form(Form::Json, kind, generation) {
         return Ok(bytes);
     }
-    let object = json::parse_stored(&json).map_err(Status::internal_error)?;
+    let object = json::parse_stored(&cached.json_once()).map_err(Status::internal_error)?;
     let object = cx.endpoint.resource.convert(object, kind).await?;
     Ok(cached.keep_form(Form::Json, kind, generation, object_json(&object).into()))
 }

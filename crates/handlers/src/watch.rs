@@ -39,6 +39,8 @@ const CONVERT_AGAIN: (Duration, Duration) = (Duration::from_millis(200), Duratio
 /// Seconds after which a watch is asked for again that had nothing to begin with.
 const RETRY_AFTER: i32 = 1;
 /// Marks the bookmark after the initial events.
+/// Objects of the start that are read at a time: those that are packed are unpacked only when they are about to be sent.
+const HELD_BATCH: usize = 256;
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 pub async fn watch(cx: Arc<Context>, options: ListOptions, request: Request) -> Result<Response, Status> {
@@ -97,7 +99,7 @@ pub async fn watch(cx: Arc<Context>, options: ListOptions, request: Request) -> 
             let in_range = || snapshot.range(&state.selection.prefix, None).cloned().collect();
             state.end_due = end == InitialEnd::Told && options.bookmarks;
             state.begin(candidates.unwrap_or_else(in_range)).await?;
-            if state.held.is_empty() && end == InitialEnd::Told {
+            if end == InitialEnd::Told && (state.held.is_empty() || !resource.conversion.rewrites()) {
                 first_events = Some(CacheRead::FirstEvents { took: began.elapsed() });
             }
         }
@@ -240,7 +242,8 @@ struct WatchState {
     /// Rings at the next bookmark or at the end. Kept, so that a batch of events sets no timer.
     timer: Pin<Box<Sleep>>,
     columns: Columns,
-    /// Objects of the start that a webhook has not converted yet. Nothing else is sent before them but what it had.
+    /// Objects of the start that are still to be read, or that a webhook has not converted yet. Nothing else is sent before
+    /// them but what it had.
     held: VecDeque<Arc<CachedObject>>,
     /// Whether the bookmark after the initial events is still to be sent.
     end_due: bool,
@@ -275,6 +278,7 @@ impl WatchState {
     /// a cache that was never filled is asked.
     async fn begin(&mut self, objects: Vec<Arc<CachedObject>>) -> Result<(), Status> {
         let shown = self.selection.judges_shown(&self.cx);
+        let rewrites = self.cx.endpoint.resource.conversion.rewrites();
         let mut failure = None;
         let mut sent: u64 = 0;
         for object in objects {
@@ -282,6 +286,10 @@ impl WatchState {
                 continue;
             }
             sent += 1;
+            if !rewrites && sent > HELD_BATCH as u64 {
+                self.held.push_back(object);
+                continue;
+            }
             if self.is_unconverted(&object) {
                 if failure.is_none() {
                     failure = views::json_of(&self.cx, &object).await.err();
@@ -298,7 +306,9 @@ impl WatchState {
             Some(status) if self.held.len() as u64 == sent => Err(not_filled(&self.cx, &status)),
             Some(_) => Ok(()),
             None => {
-                self.end_initial().await;
+                if self.held.is_empty() {
+                    self.end_initial().await;
+                }
                 Ok(())
             }
         }
@@ -317,14 +327,21 @@ impl WatchState {
         }
     }
 
-    /// Sends an object that was held back, as soon as it can be converted.
+    /// Sends an object that was held back, as soon as it can be converted, and others that need not wait.
     async fn advance_held(&mut self, object: &CachedObject) {
         if !self.converted(object).await {
             self.ended = true;
             return;
         }
         self.push_initial(object).await;
-        if self.held.is_empty() {
+        for _ in 1..HELD_BATCH {
+            if self.ended || self.held.front().is_none_or(|next| self.is_unconverted(next)) {
+                break;
+            }
+            let Some(next) = self.held.pop_front() else { break };
+            self.push_initial(&next).await;
+        }
+        if self.held.is_empty() && !self.ended {
             self.end_initial().await;
         }
     }

@@ -215,7 +215,7 @@ impl CacheMetrics {
             revision: gauge("apiserver_watch_cache_resource_version", "How far a watch cache has come.", RESOURCE),
             bytes: gauge(
                 "kubelith_watch_cache_bytes",
-                "Memory that a watch cache takes: objects, their past that watches can begin in, and the index.",
+                "Memory that a watch cache takes: objects, their past that watches can begin in, what of both is packed, and the index.",
                 &["group", "resource", "part"],
             ),
             counters,
@@ -262,7 +262,12 @@ impl Collector for CacheMetrics {
                 self.capacity.with_label_values(&labels).set(stats.events as i64);
                 self.revision.with_label_values(&labels).set(hub.applied());
                 // Most resources have no objects: they need no series.
-                let parts = [("objects", stats.object_bytes), ("history", stats.bytes), ("index", stats.index_bytes)];
+                let parts = [
+                    ("objects", stats.object_bytes.saturating_sub(stats.packed.objects)),
+                    ("history", stats.bytes.saturating_sub(stats.packed.past)),
+                    ("packed", stats.packed.bytes),
+                    ("index", stats.index_bytes),
+                ];
                 for (part, bytes) in parts.into_iter().filter(|(_, bytes)| *bytes > 0) {
                     self.bytes.with_label_values(&[labels[0], labels[1], part]).set(bytes as i64);
                 }

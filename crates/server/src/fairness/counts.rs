@@ -48,7 +48,7 @@ impl ObjectCounts {
         for ((group, resource), cache) in tracked {
             let Some(cache) = cache.upgrade() else { continue };
             let objects = cache.snapshot().objects;
-            let bytes: usize = objects.values().map(|object| object.json().len()).sum();
+            let bytes: usize = objects.values().map(|object| object.json_len()).sum();
             let count = objects.len() as i64;
             let average_bytes = if count == 0 { 0 } else { bytes as i64 / count };
             stats.entry(resource).or_default().push((group, Stats { objects: count, average_bytes }));

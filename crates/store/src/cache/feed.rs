@@ -5,6 +5,7 @@ use super::hub::Hub;
 use super::inheritance::{DEFINITIONS, Inheritance};
 use super::load;
 use super::object::EventKind;
+use super::packing::{self, Sweeping};
 use super::resource::{Change, ResourceCache};
 use crate::layout::MAX_SEGMENTS;
 use crate::{
@@ -141,10 +142,14 @@ async fn follow(hub: &Weak<Hub>, mut watch: Watch, mut after: Revision) -> (Revi
                     resources.values().map(|registered| registered.cache.clone()).collect()
                 };
                 caches.iter().for_each(|cache| cache.trim());
-                if trims % TRIMS_PER_FORM == 0 {
-                    // All objects are looked at, for which the feed does not wait.
-                    drop(hub.offload.call(move || caches.iter().for_each(|cache| cache.drop_unused_forms())));
-                }
+                let sweeping = if trims % TRIMS_PER_FORM == 0 { Sweeping::All } else { Sweeping::Changed };
+                // All objects are looked at, for which the feed does not wait.
+                drop(hub.offload.call(move || {
+                    if sweeping == Sweeping::All {
+                        caches.iter().for_each(|cache| cache.drop_unused_forms());
+                    }
+                    packing::sweep(&caches, sweeping);
+                }));
                 hub.recent.drop_unused();
                 hub.beginnings.replay.lock().expect("no panic under this lock").forget();
                 continue;

@@ -17,6 +17,8 @@
 //! 5. When all caches have the batch, `freshness` advances to 42. A consistent read that asked the store for its revision, and was
 //!    told 42, goes on now.
 //!
+//! 6. When nobody has used the object for half a minute, a sweep packs its text (`packing`, `text`). Readers unpack it.
+//!
 //! If the write fails, step 2 drops the pending write and nobody has seen it. After a restart `replay` fills the history from
 //! what the embedded store kept, and a fork begins with the objects of the server it comes from (`inheritance`).
 
@@ -32,6 +34,7 @@ mod index_tests;
 mod inheritance;
 mod load;
 mod object;
+mod packing;
 mod past;
 mod pending_writes;
 mod recent;
@@ -40,6 +43,7 @@ mod resource;
 mod snapshot;
 #[cfg(test)]
 mod tests;
+mod text;
 mod watcher;
 
 pub use counted::CountedMap;
@@ -49,6 +53,7 @@ pub use hub::{Hub, HubOptions, Malformed, Past, ReadBy, Renderer};
 pub use index::{Clause, Term};
 pub use inheritance::Inheritance;
 pub use object::{Broken, CachedObject, Draft, Event, EventKind, Form, Problem, Rendered};
+pub use packing::{PackedStats, Sweeping};
 pub use past::PastVersion;
 pub use recent::Recent;
 pub use resource::{CacheStats, Change, PastChange, ResourceCache, Scope, TooOld};

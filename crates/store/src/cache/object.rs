@@ -1,5 +1,6 @@
 //! One object as readers get it: the bytes that go on the wire, and the few parsed things that selectors need.
 
+use super::text::Text;
 use bytes::{BufMut, Bytes, BytesMut};
 use kubelith_meta::{GroupVersionKind, Str};
 use std::ops::Range;
@@ -141,7 +142,7 @@ pub struct CachedObject {
     pub fields: Box<[Str]>,
     /// The watch frame of the event that brought this revision. The object's JSON is a slice of it, so the
     /// most common event needs no bytes of its own.
-    frame: Bytes,
+    frame: Text,
     kind: EventKind,
     /// Set if the stored bytes could not be read. There is no JSON then.
     pub broken: Option<Box<Broken>>,
@@ -291,7 +292,7 @@ impl CachedObject {
             revision,
             labels: Box::default(),
             fields: Box::default(),
-            frame,
+            frame: Text::new(frame),
             kind,
             broken: None,
             is_foreign: false,
@@ -309,7 +310,7 @@ impl CachedObject {
 
     /// The last state of this object as its deletion at `revision` shows it. Only the resourceVersion is another.
     pub fn deleted_at(&self, revision: i64) -> CachedObject {
-        let json = self.json();
+        let json = self.json_once();
         let frame = match &self.broken {
             None => EventKind::Deleted.frame_at(&json, resource_version_in(&json), &revision.to_string()).freeze(),
             Some(_) => Bytes::new(),
@@ -323,12 +324,30 @@ impl CachedObject {
         }
     }
 
-    /// The object as compact JSON; empty if it is broken.
+    /// The object as compact JSON; empty if it is broken. For who wants this object: what is asked for again and again is not
+    /// packed.
     pub fn json(&self) -> Bytes {
         if self.frame.is_empty() {
             return Bytes::new();
         }
-        self.kind.json_in(&self.frame)
+        self.kind.json_in(&self.frame.read_again())
+    }
+
+    /// The same for who reads many objects, each once: those that are packed remain so.
+    pub fn json_once(&self) -> Bytes {
+        if self.frame.is_empty() {
+            return Bytes::new();
+        }
+        self.kind.json_in(&self.frame.read())
+    }
+
+    /// How long its JSON is.
+    pub fn json_len(&self) -> usize {
+        self.frame.len().saturating_sub(self.kind.frame_start().len() + FRAME_END.len())
+    }
+
+    pub(super) fn text(&self) -> &Text {
+        &self.frame
     }
 
     /// Another encoding of this object, if a reader made it before.
@@ -349,9 +368,9 @@ impl CachedObject {
     /// A JSON watch frame of this object as `kind`: the stored frame if it is that, else made now.
     pub fn json_frame(&self, kind: EventKind) -> Bytes {
         if kind == self.kind {
-            return self.frame.clone();
+            return self.frame.read();
         }
-        kind.frame(&[&self.json()]).freeze()
+        kind.frame(&[&self.json_once()]).freeze()
     }
 
     /// The namespace part of the key; empty for cluster-scoped objects.
@@ -363,7 +382,7 @@ impl CachedObject {
         self.key.rsplit_once('/').map_or(&self.key, |(_, name)| name)
     }
 
-    /// Bytes held, for the bounds of the history.
+    /// Bytes held, unless it is packed: for the bounds of the history, which are the same then.
     pub fn weight(&self) -> usize {
         // 256: this struct, its key and the map slots around it, roughly.
         self.frame.len() + 256

@@ -10,12 +10,13 @@
 
 use super::index::Index;
 use super::object::{CachedObject, Event, EventKind};
+use super::packing::{PackedStats, Packing};
 use super::snapshot::{Objects, Oddities, Snapshot};
 use super::watcher::{Interest, Queue, Source, Watcher, WatcherGroups};
 use kubelith_meta::Str;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
 
 /// Events are replayable for this long at least, if the bounds below allow it: as long as the embedded store's history.
@@ -77,6 +78,8 @@ pub struct CacheStats {
     pub bytes: usize,
     /// What the index takes, roughly.
     pub index_bytes: usize,
+    /// As it was after the last sweep.
+    pub packed: PackedStats,
     pub revision: i64,
 }
 
@@ -105,6 +108,9 @@ pub struct ResourceCache {
     pub(super) state: RwLock<CacheState>,
     /// Grows with every change of the objects, before anybody can see it.
     changes: AtomicU64,
+    /// Held by one sweep.
+    pub(super) packing: Mutex<Packing>,
+    pub(super) packed: Mutex<PackedStats>,
     pub(super) watcher_groups: WatcherGroups,
 }
 
@@ -152,8 +158,8 @@ impl ResourceCache {
     }
 
     fn with(indexed_field: Option<usize>, state: CacheState) -> ResourceCache {
-        let (changes, watcher_groups) = Default::default();
-        ResourceCache { indexed_field, state: RwLock::new(state), changes, watcher_groups }
+        let (changes, packing, packed, watcher_groups) = Default::default();
+        ResourceCache { indexed_field, state: RwLock::new(state), changes, packing, packed, watcher_groups }
     }
 
     /// A cache with the same objects and the same past, which goes its own way from here on.
@@ -272,6 +278,7 @@ impl ResourceCache {
             events: state.events.len(),
             bytes: state.bytes,
             index_bytes: state.index.bytes(),
+            packed: *self.packed.lock().expect("no panic under this lock"),
             revision: state.revision,
         }
     }

@@ -25,6 +25,7 @@ pub enum Load {
     Patch,
     Apply,
     Watch,
+    WatchNodes,
     Delete,
     CustomCreate,
     CustomGet,
@@ -112,6 +113,7 @@ impl Load {
             Load::Patch => "patch",
             Load::Apply => "apply",
             Load::Watch => "watch",
+            Load::WatchNodes => "watch-nodes",
             Load::Delete => "delete",
             Load::CustomCreate => "custom-create",
             Load::CustomGet => "custom-get",
@@ -139,6 +141,7 @@ impl Load {
 
     pub fn parse(name: &str) -> Option<Load> {
         let others = Load::CUSTOM.into_iter().chain(Load::ADMISSION).chain(Load::CONTROLLERS).chain(Load::MANY);
+        let others = others.chain([Load::WatchNodes]);
         Load::USUAL.into_iter().chain(others).find(|load| load.name() == name)
     }
 
@@ -186,6 +189,7 @@ impl Load {
             Load::Watch
             | Load::WatchStart
             | Load::Restart
+            | Load::WatchNodes
             | Load::CustomWatch
             | Load::CrdReady
             | Load::Crds
@@ -246,6 +250,27 @@ pub struct Outcome {
     pub usage: Option<(Usage, Usage)>,
     /// What else is to be said.
     pub note: String,
+    /// Of loads that have watchers.
+    pub crowd: Option<Gathered>,
+}
+
+/// Resident memory of the server beside its watchers.
+#[derive(Debug, Clone, Copy)]
+pub struct Gathered {
+    pub watchers: usize,
+    /// Before the first one came.
+    pub without: u64,
+    /// When all were there, and before the first write.
+    pub silent: u64,
+    /// When all had seen the last write.
+    pub after: u64,
+}
+
+impl Gathered {
+    /// Bytes for each watcher.
+    pub fn each(self, resident: u64) -> u64 {
+        resident.saturating_sub(self.without) / self.watchers.max(1) as u64
+    }
 }
 
 /// Names of pods that are never kept begin with this number, so that none is there.
@@ -273,6 +298,7 @@ pub async fn prepare(target: &Target) -> Result<()> {
 pub async fn run(load: Load, target: &Target, size: &Size) -> Result<Outcome> {
     match load {
         Load::Watch => return watch::run(target, &size.crowd, Watched::CONFIG_MAPS).await,
+        Load::WatchNodes => return watch::run(target, &size.crowd, Watched::NODES).await,
         Load::CustomWatch => {
             crds::prepare_widgets(target).await?;
             return watch::run(target, &size.crowd, Watched::WIDGETS).await;

@@ -31,6 +31,8 @@ bench [options] [load]...
 
   Loads: create get list list-proto list-label list-field patch apply watch delete (default: all of these, in this order)
          custom-create custom-get custom-list custom-patch custom-watch: the same on objects of a custom kind
+         watch-nodes: each watcher has a field selector of its own, as kubelets have, and each write is for one of them; the
+         memory that a watcher takes is told, too. 10000 watchers need as many file descriptors at both ends (ulimit -n)
          admit admit-policy admit-others admit-beside admit-webhook: pods are created as dry runs; with a policy, with many
          policies about other resources, with a webhook that the clients ask and one that the server asks
          crd-ready: a definition is created, established, and has its first object; crds: many definitions, one after
@@ -53,6 +55,7 @@ bench [options] [load]...
   --clients N           requests at a time (32)
   --watchers N          (1000)
   --per-connection N    watchers that share a connection (1)
+  --settle S            seconds between the last watcher and the first write, after which its memory is measured (0)
   --writes N            that they see (1000)
   --rate N              writes in a second (1000)
   --definitions N       of `crds` (1000)
@@ -103,7 +106,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>>
             once: 2000,
             duration: Duration::from_secs(5),
             clients: 32,
-            crowd: Crowd { watchers: 1000, per_connection: 1, writes: 1000, rate: 1000.0 },
+            crowd: Crowd { watchers: 1000, per_connection: 1, writes: 1000, rate: 1000.0, settle: Duration::ZERO },
             definitions: 1000,
             objects: 0,
         },
@@ -137,6 +140,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>>
             "--watchers" => options.size.crowd.watchers = value()?.parse()?,
             "--per-connection" => options.size.crowd.per_connection = value()?.parse()?,
             "--writes" => options.size.crowd.writes = value()?.parse()?,
+            "--settle" => options.size.crowd.settle = Duration::from_secs_f64(value()?.parse()?),
             "--rate" => options.size.crowd.rate = value()?.parse()?,
             "--definitions" => options.size.definitions = value()?.parse()?,
             "--objects" => options.size.objects = value()?.parse()?,

@@ -1,5 +1,6 @@
 //! What the loads write: pods of about 8 KB once they are stored, as clusters have them.
 
+use crate::watch::Written;
 use serde_json::{Value, json};
 
 pub const NAMESPACE: &str = "bench";
@@ -114,16 +115,26 @@ fn container(name: &str, index: usize) -> Value {
 }
 
 /// A config map of about 1 KB that carries a moment, from which the watchers see how late they are.
-pub fn stamped(name: &str, moment: u128) -> String {
+pub fn stamped(written: &Written) -> String {
+    let Written { name, moment, .. } = written;
     json!({"metadata": {"name": name, "labels": {"bench": "watched"}}, "data": {"sent": format!("@{moment:024}"), "padding": "x".repeat(900)}})
         .to_string()
 }
 
 /// The same as a custom object.
-pub fn stamped_widget(name: &str, moment: u128) -> String {
+pub fn stamped_widget(written: &Written) -> String {
+    let Written { name, moment, .. } = written;
     let status = json!({"sent": format!("@{moment:024}"), "padding": "x".repeat(900)});
     json!({"apiVersion": "bench.example.com/v1", "kind": "Widget", "metadata": {"name": name, "labels": {"bench": "watched"}}, "spec": {"volumes": [status]}})
         .to_string()
+}
+
+/// A small pod on a node.
+pub fn stamped_pod(written: &Written) -> String {
+    let Written { name, moment, node } = written;
+    let sent = json!({"sent": format!("@{moment:024}"), "padding": "x".repeat(900)});
+    let spec = json!({"automountServiceAccountToken": false, "nodeName": node, "containers": [{"name": "app", "image": "app:1"}]});
+    json!({"metadata": {"name": name, "labels": {"bench": "watched"}, "annotations": sent}, "spec": spec}).to_string()
 }
 
 /// Finds that moment in an event.
@@ -158,7 +169,10 @@ mod tests {
 
     #[test]
     fn a_stamp_is_found_again() {
-        assert_eq!(stamp(stamped("a", 12345).as_bytes()), Some(12345));
+        let written = Written { name: "a".to_owned(), moment: 12345, node: "n".to_owned() };
+        for object in [stamped, stamped_widget, stamped_pod] {
+            assert_eq!(stamp(object(&written).as_bytes()), Some(12345));
+        }
         assert_eq!(stamp(b"{}"), None);
         assert_eq!(revision(br#"{"metadata":{"resourceVersion":"17"}}"#), Some(17));
         assert_eq!(revision(b"{}"), None);

@@ -1,6 +1,6 @@
 //! Figures of a load, as a row of a table or a line of JSON, with the ratio to the server that is compared with.
 
-use crate::loads::{Load, Outcome};
+use crate::loads::{Gathered, Load, Outcome};
 use crate::process::Usage;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -25,6 +25,7 @@ pub struct Row {
     /// Kilobytes by which it grew for each operation.
     grown: f64,
     note: String,
+    crowd: Option<Gathered>,
 }
 
 impl Row {
@@ -50,6 +51,7 @@ impl Row {
             resident: after.resident,
             grown: (after.resident as f64 - before.resident as f64) / 1024.0 / operations.max(1) as f64,
             note: outcome.note,
+            crowd: outcome.crowd,
         }
     }
 
@@ -60,6 +62,8 @@ impl Row {
             "median_ms": millis(self.median), "p99_ms": millis(self.p99), "cpu_us": self.cpu,
             "megabytes_per_cpu_second": self.megabytes_per_cpu_second, "resident_bytes": self.resident,
             "grown_kilobytes": self.grown, "note": self.note,
+            "watcher_bytes": self.crowd.map(|crowd| crowd.each(crowd.silent)),
+            "watcher_bytes_after": self.crowd.map(|crowd| crowd.each(crowd.after)),
         })
     }
 }
@@ -123,6 +127,17 @@ pub fn table(rows: &[Row]) -> String {
             first = Some(row);
         }
     }
+    for (row, crowd) in rows.iter().filter_map(|row| Some((row, row.crowd?))) {
+        let _ = writeln!(
+            text,
+            "{} of {}: resident memory for each of {} watchers {:.1} KB before the first write, {:.1} KB after the last",
+            row.load.name(),
+            row.server,
+            crowd.watchers,
+            crowd.each(crowd.silent) as f64 / 1024.0,
+            crowd.each(crowd.after) as f64 / 1024.0,
+        );
+    }
     text
 }
 
@@ -144,5 +159,13 @@ mod tests {
         assert_eq!((rows[0].cpu, rows[0].megabytes_per_cpu_second), (100.0, 100.0));
         let text = table(&rows);
         assert!(text.contains("4.0x less cpu, 2.0x the ops/s"), "{text}");
+    }
+
+    #[test]
+    fn memory_of_watchers() {
+        let mut row = row("own", 1, 1);
+        row.crowd = Some(Gathered { watchers: 10, without: 1 << 20, silent: (1 << 20) + 10 * 2048, after: 1 });
+        let text = table(&[row]);
+        assert!(text.contains("each of 10 watchers 2.0 KB before the first write, 0.0 KB after the last"), "{text}");
     }
 }

@@ -15,7 +15,7 @@ use kubelith_meta::user::User;
 use kubelith_meta::{GroupResource, Status, Str, Value};
 use kubelith_registry::{Call, Mode, ReadAt, Warnings};
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 /// Parts of resources that kube-apiserver does not show as a table.
@@ -46,7 +46,18 @@ pub struct Context {
     pub late: Option<Arc<dyn LateWrites>>,
 }
 
+/// Shared by all that have none.
+static NO_HEADERS: LazyLock<Arc<HeaderMap>> = LazyLock::new(Arc::default);
+
 impl Context {
+    /// Of a request that goes on long after its headers were read: with what they are parts of, they take more than the rest.
+    pub(crate) fn without_headers(self: Arc<Context>) -> Arc<Context> {
+        match Arc::try_unwrap(self) {
+            Ok(context) => Arc::new(Context { headers: NO_HEADERS.clone(), ..context }),
+            Err(shared) => shared,
+        }
+    }
+
     pub fn header(&self, name: HeaderName) -> &str {
         self.headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or("")
     }

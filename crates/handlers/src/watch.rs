@@ -38,9 +38,9 @@ const KEPT_EVENTS: usize = 8;
 const CONVERT_AGAIN: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(2));
 /// Seconds after which a watch is asked for again that had nothing to begin with.
 const RETRY_AFTER: i32 = 1;
-/// Marks the bookmark after the initial events.
 /// Objects of the start that are read at a time: those that are packed are unpacked only when they are about to be sent.
 const HELD_BATCH: usize = 256;
+/// Marks the bookmark after the initial events.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 pub async fn watch(cx: Arc<Context>, options: ListOptions, request: Request) -> Result<Response, Status> {
@@ -52,6 +52,7 @@ pub async fn watch(cx: Arc<Context>, options: ListOptions, request: Request) -> 
     if negotiated.convert.as_ref().is_some_and(|target| target.kind == "Table") {
         table::check_options(&cx)?;
     }
+    let cx = cx.without_headers();
     let selection = Arc::new(selection);
     let indexed = resource.cache.indexed_field();
     let shown = selection.judges_shown(&cx);
@@ -59,8 +60,11 @@ pub async fn watch(cx: Arc<Context>, options: ListOptions, request: Request) -> 
     let interest = if shown { selection.range_interest() } else { selection.interest(indexed) };
 
     let now = Instant::now();
+    let sends_cached =
+        negotiated.convert.is_none() && negotiated.format == Format::Json && views::has_native_cache(&cx);
     let mut state = Box::new(WatchState {
         negotiated,
+        sends_cached,
         selection,
         watcher: None,
         loads: cx.endpoint.resource.cache.loads(),
@@ -227,6 +231,8 @@ enum Columns {
 struct WatchState {
     cx: Arc<Context>,
     negotiated: Output,
+    /// Clients get objects as they are cached, unless one of them was written in another version.
+    sends_cached: bool,
     selection: Arc<Selection>,
     watcher: Option<Watcher>,
     /// How often the cache was filled anew before.
@@ -349,7 +355,7 @@ impl WatchState {
     /// Waits for whatever comes first: events, the time for a bookmark, the end.
     async fn advance(&mut self) {
         if let Some(object) = self.held.pop_front() {
-            return self.advance_held(&object).await;
+            return Box::pin(self.advance_held(&object)).await;
         }
         let Some(watcher) = &mut self.watcher else {
             self.ended = true;
@@ -371,13 +377,13 @@ impl WatchState {
                     self.ended = true;
                     return;
                 }
-                self.mark().await;
+                Box::pin(self.mark()).await;
             }
             () = turned(&*self.cx.endpoint.resource.clock, &mut self.turns), if is_turned => {
                 let now = self.cx.endpoint.resource.clock.now();
                 if Duration::from(now.since(self.marked)) >= BOOKMARK_EVERY {
                     self.marked = now;
-                    self.mark().await;
+                    Box::pin(self.mark()).await;
                 }
             }
         }
@@ -424,7 +430,9 @@ impl WatchState {
     async fn push_events(&mut self) {
         let mut events = std::mem::take(&mut self.events);
         for event in events.drain(..) {
-            self.push_event(&event).await;
+            if !self.push_as_cached(&event) {
+                Box::pin(self.push_event(&event)).await;
+            }
             if self.ended {
                 return;
             }
@@ -480,6 +488,38 @@ impl WatchState {
             None => false,
         };
         Ok((before, now))
+    }
+
+    /// Takes over an event that is sent as it is in the cache, which is most of them. False if it may have to be converted or
+    /// written in another form: that is a long way, whose state no watch has with it while it waits.
+    fn push_as_cached(&mut self, event: &Event) -> bool {
+        let is_cached = |object: &CachedObject| !object.is_foreign && object.broken.is_none();
+        let before = event.prev.as_deref();
+        if !self.sends_cached || !is_cached(&event.object) || !before.is_none_or(is_cached) {
+            return false;
+        }
+        if event.revision <= self.after {
+            return true;
+        }
+        let selection = &self.selection;
+        let kind = if selection.is_everything() && selection.prefix.is_empty() {
+            Some(event.kind)
+        } else {
+            let before = before.is_some_and(|before| selection.matches(before));
+            let now = event.kind != EventKind::Deleted && selection.matches(&event.object);
+            match (before, now) {
+                (false, false) => None,
+                (false, true) => Some(EventKind::Added),
+                (true, true) => Some(EventKind::Modified),
+                (true, false) if event.kind == EventKind::Deleted => Some(EventKind::Deleted),
+                (true, false) => return false,
+            }
+        };
+        self.revision = event.revision;
+        if let Some(kind) = kind {
+            self.pieces.push(event.object.json_frame(kind));
+        }
+        true
     }
 
     async fn push_event(&mut self, event: &Event) {

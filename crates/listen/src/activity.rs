@@ -31,7 +31,8 @@ pub struct Activity {
     idle_since: AtomicU64,
     /// When the first byte of a head that is not whole yet came.
     head_since: AtomicU64,
-    wrote_at: AtomicU64,
+    /// When the last request came.
+    asked_at: AtomicU64,
     /// Something was written that may not be on its way yet.
     unflushed: AtomicBool,
     /// Bytes between requests say nothing: they may be pings and window updates of HTTP/2.
@@ -62,6 +63,7 @@ impl ActiveRequest {
     /// The answer is not all there: a client may read it as it comes.
     pub fn streams(mut self) -> ActiveRequest {
         if !self.is_streaming {
+            self.activity.asked_at.store(self.activity.now(), Ordering::Release);
             self.activity.streaming.fetch_add(1, Ordering::AcqRel);
         }
         self.is_streaming = true;
@@ -77,7 +79,7 @@ impl Default for Activity {
             requests: AtomicU32::new(0),
             idle_since: AtomicU64::new(0),
             head_since: AtomicU64::new(NOT_BEGUN),
-            wrote_at: AtomicU64::new(0),
+            asked_at: AtomicU64::new(0),
             unflushed: AtomicBool::new(false),
             multiplexed: AtomicBool::new(false),
             blocked_since: AtomicU64::new(NOT_BEGUN),
@@ -95,6 +97,7 @@ impl Activity {
     pub fn begin_request(self: &Arc<Self>) -> ActiveRequest {
         self.requests.fetch_add(1, Ordering::AcqRel);
         self.head_since.store(NOT_BEGUN, Ordering::Release);
+        self.asked_at.store(self.now(), Ordering::Release);
         ActiveRequest { activity: self.clone(), is_streaming: false }
     }
 
@@ -161,9 +164,13 @@ impl Activity {
             && self.now() >= self.idle_since.load(Ordering::Acquire) + a_while.as_millis() as u64
     }
 
-    /// True if nothing was sent for a while, and all that was is on its way. Requests may be under way.
-    pub fn is_still(&self, a_while: Duration) -> bool {
-        !self.has_unflushed() && self.now() >= self.wrote_at.load(Ordering::Acquire) + a_while.as_millis() as u64
+    /// True if nothing was asked and nothing was answered at once for a while, and all that was sent is on its way. Answers
+    /// that go on for long may be under way.
+    pub fn is_unasked(&self, a_while: Duration) -> bool {
+        let last = self.asked_at.load(Ordering::Acquire).max(self.idle_since.load(Ordering::Acquire));
+        self.requests.load(Ordering::Acquire) == self.streaming.load(Ordering::Acquire)
+            && !self.has_unflushed()
+            && self.now() >= last + a_while.as_millis() as u64
     }
 
     pub fn has_unflushed(&self) -> bool {
@@ -172,7 +179,6 @@ impl Activity {
 
     /// Bytes are handed to the socket.
     pub fn writes(&self) {
-        self.wrote_at.store(self.now(), Ordering::Release);
         self.unflushed.store(true, Ordering::Release);
     }
 

@@ -105,15 +105,11 @@ impl<P: Protocol> Driver<P> {
     fn poll_state(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.state {
             DriverState::Waiting(stream, parked) => {
-                let is_ready = parked.as_mut().is_some_and(|parked| P::poll_answer_ready(parked, cx).is_ready());
-                if !is_ready && self.activity.has_unflushed() {
-                    // A failure shows at the next read.
-                    let _ = Pin::new(&mut *stream).poll_flush(cx);
-                }
-                let spoke = if is_ready { Ok(true) } else { ready!(stream.poll_first_bytes(cx)) };
-                if parked.is_some() && !is_ready && matches!(spoke, Ok(true)) && P::answers_parked(stream, cx) {
-                    return Poll::Ready(());
-                }
+                let _ = stream.poll_flushed(cx); // a failure shows at the next read
+                let spoke = match parked {
+                    Some(parked) => ready!(P::poll_aside(parked, stream, cx)),
+                    None => ready!(stream.poll_first_bytes(cx)),
+                };
                 if let DriverState::Waiting(stream, parked) = std::mem::replace(&mut self.state, DriverState::Ended)
                     && matches!(spoke, Ok(true))
                 {

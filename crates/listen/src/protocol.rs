@@ -4,7 +4,7 @@ use super::HttpOptions;
 use super::activity::Activity;
 use super::disposal::Disposal;
 use super::inbox::Inbox;
-use super::parking::{Parked, Streams, Tap, TapIo, answer_ping};
+use super::parking::{Parked, Streams, Tap, TapIo};
 use super::service::ConnectionService;
 use super::stream::ClientStream;
 use hyper::server::conn::{http1, http2};
@@ -13,7 +13,6 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::AsyncWrite;
 
 /// Nearly every API object fits into one frame of this size, and a connection's window into memory.
 const UPLOAD_WINDOW: u32 = 256 * 1024;
@@ -56,14 +55,13 @@ pub(super) trait Protocol: Send + 'static {
     /// Whether the connection has been idle for long enough to be parked.
     fn is_quiet(activity: &Activity, a_while: Duration) -> bool;
 
-    /// Ready when a parked connection has something to send.
-    fn poll_answer_ready(_: &mut Self::Parked, _: &mut Context<'_>) -> Poll<()> {
-        Poll::Pending
-    }
-
-    /// The client has sent bytes to a parked connection: true if they were answered without resuming it.
-    fn answers_parked(_: &mut ClientStream, _: &mut Context<'_>) -> bool {
-        false
+    /// Does what a parked connection does by itself. Ready when it has to be resumed, or with `false` when the client has left.
+    fn poll_aside(
+        _: &mut Self::Parked,
+        stream: &mut ClientStream,
+        cx: &mut Context<'_>,
+    ) -> Poll<std::io::Result<bool>> {
+        stream.poll_first_bytes(cx)
     }
 
     /// The parked state of an idle connection, if it can be parked now. If not, the client is asked to prepare for it.
@@ -224,27 +222,14 @@ impl Protocol for Http2 {
     }
 
     fn is_quiet(activity: &Activity, a_while: Duration) -> bool {
-        activity.is_still(a_while)
+        activity.is_unasked(a_while)
     }
 
     fn sent_before_stop(conn: &Self::Connection) -> Option<u64> {
         conn.tap().sent_before_stop()
     }
 
-    fn poll_answer_ready(parked: &mut Parked, cx: &mut Context<'_>) -> Poll<()> {
-        parked.poll_answer_ready(cx)
-    }
-
-    /// Clients ask whether we are there when they have not heard of us for a while.
-    fn answers_parked(stream: &mut ClientStream, cx: &mut Context<'_>) -> bool {
-        let Some((length, answer)) = answer_ping(stream.unread_bytes()) else { return false };
-        if stream.unread_bytes().len() > length {
-            return false;
-        }
-        // An answer that is not taken as a whole is given by hyper.
-        let Poll::Ready(Ok(written)) = Pin::new(&mut *stream).poll_write(cx, &answer) else { return false };
-        debug_assert_eq!(written, answer.len());
-        stream.unread_bytes().clear();
-        true
+    fn poll_aside(parked: &mut Parked, stream: &mut ClientStream, cx: &mut Context<'_>) -> Poll<std::io::Result<bool>> {
+        parked.poll_aside(stream, cx)
     }
 }

@@ -35,6 +35,10 @@ impl Socket {
         self.tcp.local_addr()
     }
 
+    pub fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.tcp.poll_read_ready(cx)
+    }
+
     fn noted(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         match &written {
             Poll::Pending => self.activity.is_blocked(),

@@ -17,11 +17,13 @@ pub struct ClientStream {
     activity: Arc<Activity>,
     /// Whether whoever writes also flushes, so that writes may be gathered.
     is_flushed: bool,
+    /// All that came from the socket was read.
+    is_drained: bool,
 }
 
 impl ClientStream {
     pub fn new(tls: Box<TlsStream<Socket>>, activity: Arc<Activity>) -> ClientStream {
-        ClientStream { tls, ahead: Bytes::new(), activity, is_flushed: false }
+        ClientStream { tls, ahead: Bytes::new(), activity, is_flushed: false, is_drained: false }
     }
 
     /// For a protocol that flushes when it has no more to say for now.
@@ -53,8 +55,17 @@ impl ClientStream {
         !self.ahead.is_empty()
     }
 
+    /// Sends what was written and may not be on its way yet.
+    pub fn poll_flushed(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.activity.has_unflushed() { Pin::new(self).poll_flush(cx) } else { Poll::Ready(Ok(())) }
+    }
+
     /// Waits for the client to say something, with no more memory than a few bytes. `false`: it has left.
     pub fn poll_first_bytes(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
+        // Mostly nothing came: whoever waits looks here whatever it is woken for.
+        if self.is_drained && self.ahead.is_empty() {
+            ready!(self.tls.get_ref().0.poll_read_ready(cx))?;
+        }
         let mut space = [0; 64];
         let mut buf = ReadBuf::new(&mut space);
         ready!(Pin::new(&mut *self).poll_read(cx, &mut buf))?;
@@ -77,6 +88,7 @@ impl AsyncRead for ClientStream {
         }
         let before = buf.filled().len();
         let result = Pin::new(&mut *self.tls).poll_read(cx, buf);
+        self.is_drained = result.is_pending();
         if buf.filled().len() > before {
             self.activity.saw_bytes();
         }

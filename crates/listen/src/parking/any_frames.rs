@@ -3,7 +3,7 @@
 
 use super::frames::{self, HEAD, Head};
 use super::held::{Answer, Streams};
-use super::ledger::Parked;
+use super::parked::Parked;
 use super::tap::Tap;
 use proptest::prelude::*;
 

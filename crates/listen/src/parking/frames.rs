@@ -23,8 +23,10 @@ pub const PRIORITY: u8 = 0x20;
 
 pub const HEADER_TABLE_SIZE: u16 = 1;
 pub const INITIAL_WINDOW_SIZE: u16 = 4;
-/// The initial value.
+pub const MAX_FRAME_SIZE: u16 = 5;
+/// The initial values.
 pub const DEFAULT_HEADER_TABLE: u32 = 4096;
+pub const DEFAULT_MAX_FRAME: u32 = 16_384;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
@@ -54,11 +56,15 @@ impl Head {
     }
 }
 
+pub fn head(length: usize, kind: u8, flags: u8, stream: u32) -> [u8; HEAD] {
+    let [_, a, b, c] = (length as u32).to_be_bytes();
+    let [d, e, f, g] = stream.to_be_bytes();
+    [a, b, c, kind, flags, d, e, f, g]
+}
+
 pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEAD + payload.len());
-    bytes.extend_from_slice(&(payload.len() as u32).to_be_bytes()[1..]);
-    bytes.extend_from_slice(&[kind, flags]);
-    bytes.extend_from_slice(&stream.to_be_bytes());
+    bytes.extend_from_slice(&head(payload.len(), kind, flags, stream));
     bytes.extend_from_slice(payload);
     bytes
 }
@@ -79,14 +85,6 @@ pub fn settings_ack() -> Vec<u8> {
 /// Stream 0 is the connection.
 pub fn window_update(stream: u32, more: u32) -> Vec<u8> {
     frame(WINDOW_UPDATE, 0, stream, &more.to_be_bytes())
-}
-
-/// The length of a whole PING that `bytes` begin with, and its answer.
-pub fn answer_ping(bytes: &[u8]) -> Option<(usize, Vec<u8>)> {
-    let (head, rest) = bytes.split_first_chunk::<HEAD>()?;
-    let payload = rest.first_chunk::<8>()?;
-    let is_ping = Head::read(*head) == Head { length: payload.len(), kind: PING, flags: 0, stream: 0 };
-    is_ping.then(|| (HEAD + payload.len(), frame(PING, ACK, 0, payload)))
 }
 
 /// Without an error: streams after `last` were not begun.

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::{Context, Poll, ready};
 
-type Next = Option<Result<Frame<Bytes>, BoxError>>;
+pub(super) type Next = Option<Result<Frame<Bytes>, BoxError>>;
 
 /// Sent in place of DATA from before parking, so that hyper's windows shrink; the tap suppresses it.
 static FILLER: [u8; 16 * 1024] = [0; 16 * 1024];
@@ -17,7 +17,7 @@ static FILLER: [u8; 16 * 1024] = [0; 16 * 1024];
 /// The rest of a response.
 pub struct Answer {
     body: Body,
-    /// Read while the connection was parked.
+    /// Read while the connection was parked, and not sent.
     next: Option<Next>,
     _active: ActiveRequest,
 }
@@ -27,15 +27,12 @@ impl Answer {
         Answer { body, next: None, _active: active }
     }
 
-    /// Ready when there is data to send, or the end.
-    pub fn poll_answer_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.next.is_none() {
-            self.next = Some(ready!(Pin::new(&mut self.body).poll_frame(cx)));
-        }
-        Poll::Ready(())
+    /// What comes next, before anything else that comes.
+    pub fn give_back(&mut self, next: Next) {
+        self.next = Some(next);
     }
 
-    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
+    pub fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
         match self.next.take() {
             Some(next) => Poll::Ready(next),
             None => Pin::new(&mut self.body).poll_frame(cx),

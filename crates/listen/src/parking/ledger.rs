@@ -1,128 +1,8 @@
 //! The part of an HTTP/2 connection's state that is needed to resume it: settings, windows, streams.
 
 use super::frames::{self, FIRST_WINDOW, Head};
-use super::held::{Answer, OpenStream, ResumedAnswer, Streams};
-use std::task::{Context, Poll};
-
-/// Settings that are kept, by number; RFC 9113 and 8441 know eight.
-const SETTINGS_KEPT: usize = 9;
-/// Bytes of filler that a resumed connection may have to send until its windows are those before parking.
-const MAX_FILLER: i64 = 256 * 1024;
-/// HPACK of the placeholder request `GET https://x/`, for streams whose responses continue.
-const ANY_REQUEST: &[u8] = &[0x82, 0x87, 0x84, 0x01, 0x01, b'x'];
-
-type Settings = [Option<u32>; SETTINGS_KEPT];
-
-/// The state of a parked connection.
-pub struct Parked {
-    settings: Settings,
-    send_window: i64,
-    receive_window: i64,
-    last_stream: u32,
-    open: Vec<Paused>,
-}
-
-/// A stream whose response is not at its end.
-struct Paused {
-    stream: u32,
-    window: i64,
-    answer: Answer,
-}
-
-/// A stream that is replayed to a new state.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ResumedStream {
-    pub stream: u32,
-    /// WINDOW_UPDATE to replay: what the client lets us send beyond the initial window.
-    increment: u32,
-    /// Bytes to send and suppress, to bring windows down to what they were.
-    pub filler: u32,
-    /// The stream has ended: it is replayed only to carry filler for the connection's window.
-    pub is_over: bool,
-}
-
-fn initial_window(settings: &Settings) -> i64 {
-    settings[usize::from(frames::INITIAL_WINDOW_SIZE)].map_or(FIRST_WINDOW, i64::from)
-}
-
-fn positive(n: i64) -> u32 {
-    u32::try_from(n.max(0)).unwrap_or(u32::MAX)
-}
-
-impl Parked {
-    /// Ready when one of the responses has data.
-    pub fn poll_answer_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        // All of them are polled, so that each registers the waker.
-        let mut is_ready = false;
-        for paused in &mut self.open {
-            is_ready |= paused.answer.poll_answer_ready(cx).is_ready();
-        }
-        if is_ready { Poll::Ready(()) } else { Poll::Pending }
-    }
-
-    /// Streams to replay, and the increment of the connection's window.
-    fn streams(&self) -> (Vec<ResumedStream>, u32) {
-        let resumed = |o: &Paused| ResumedStream {
-            stream: o.stream,
-            increment: positive(o.window),
-            filler: positive(-o.window),
-            is_over: false,
-        };
-        let mut streams: Vec<_> = self.open.iter().map(resumed).collect();
-        let filler: i64 = streams.iter().map(|t| i64::from(t.filler)).sum();
-        let more = self.send_window + filler - FIRST_WINDOW;
-        if more < 0 {
-            let filler = positive(-more);
-            match streams.first_mut() {
-                Some(first) => (first.increment, first.filler) = (first.increment + filler, first.filler + filler),
-                None => {
-                    let increment = positive(i64::from(filler) - initial_window(&self.settings));
-                    streams.push(ResumedStream { stream: self.last_stream, increment, filler, is_over: true });
-                }
-            }
-        }
-        (streams, positive(more))
-    }
-
-    /// Frames that set up a new state as the client set up the old one, and the streams among them in their order.
-    pub fn replay(&self) -> (Vec<u8>, Vec<ResumedStream>) {
-        let settings = self.settings.iter().enumerate().filter_map(|(id, value)| Some((id as u16, (*value)?)));
-        let (streams, increment) = self.streams();
-        let mut words = [frames::PREFACE, &frames::settings(settings)].concat();
-        if increment > 0 {
-            words.extend(frames::window_update(0, increment));
-        }
-        words.extend(frames::settings_ack());
-        for resumed in &streams {
-            words.extend(frames::frame(
-                frames::HEADERS,
-                frames::END_STREAM | frames::END_HEADERS,
-                resumed.stream,
-                ANY_REQUEST,
-            ));
-            if resumed.increment > 0 {
-                words.extend(frames::window_update(resumed.stream, resumed.increment));
-            }
-        }
-        (words, streams)
-    }
-
-    /// The responses that continue, in the order of the replay.
-    pub fn into_answers(self) -> Vec<ResumedAnswer> {
-        let (streams, _) = self.streams();
-        let mut answers = self.open.into_iter().map(|o| o.answer);
-        streams.iter().map(|s| ResumedAnswer { answer: answers.next(), filler: s.filler as usize }).collect()
-    }
-
-    /// Frames for the client when its connection is resumed with a receive window of `window`.
-    pub fn resume_frames(&self, window: i64) -> Vec<u8> {
-        let mut words = frames::settings([(frames::HEADER_TABLE_SIZE, frames::DEFAULT_HEADER_TABLE)]);
-        if let Some(more) = u32::try_from(window - self.receive_window).ok().filter(|more| *more > 0) {
-            words.extend(frames::window_update(0, more));
-        }
-        words
-    }
-}
+use super::held::{Answer, OpenStream, Streams};
+use super::parked::{MAX_FILLER, Parked, Paused, ResumedStream, Settings, initial_window};
 
 /// The client's HPACK table, as far as we know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -222,7 +102,7 @@ impl Ledger {
         Ledger {
             open: parked.open.iter().enumerate().map(resumed).collect(),
             begun: streams.len() as u64,
-            settings: parked.settings,
+            settings: *parked.settings(),
             send_window: parked.send_window,
             receive_window: window,
             last_stream: parked.last_stream,
@@ -391,12 +271,7 @@ impl Ledger {
         }
         let answers = streams.take(self.begun, self.open_streams())?;
         let paused = |(o, answer): (&Open, Answer)| Paused { stream: o.id, window: o.window, answer };
-        Some(Parked {
-            settings: self.settings,
-            send_window: self.send_window,
-            receive_window: self.receive_window,
-            last_stream: self.last_stream,
-            open: self.open.iter().zip(answers).map(paused).collect(),
-        })
+        let open = self.open.iter().zip(answers).map(paused).collect();
+        Some(Parked::new(self.settings, self.send_window, self.receive_window, self.last_stream, open))
     }
 }

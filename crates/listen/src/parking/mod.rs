@@ -20,12 +20,15 @@
 //! ```
 //!
 //! * **Open responses** (watches) are bodies that can be taken back from hyper ([`held`]), and are polled while the
-//!   connection is parked. When one has data, or the client sends, the connection is resumed: for each open stream a
-//!   HEADERS frame of a placeholder request is replayed, the response is the body that was held, and the response HEADERS
-//!   that hyper sends for it are suppressed.
+//!   connection is parked ([`parked`]). Data that the windows allow is sent as it is, a frame with one write: an event costs a
+//!   third of what it takes through hyper, where one task makes it a frame and another one writes it. So a connection on
+//!   which nothing is asked is parked however many events it has. For the end of an answer, for an error, for data that must
+//!   wait, and when the client asks for something, the connection is resumed: for each open stream a HEADERS frame of a
+//!   placeholder request is replayed, the response is the body that was held, and the response HEADERS that hyper sends for
+//!   it are suppressed.
 //! * **Send windows** that are smaller than a new state assumes are brought down by filler: DATA that hyper counts and
-//!   the tap suppresses. At most 256 KiB of it, or the connection is not parked.
-//! * **PING** is answered without resuming.
+//!   the tap suppresses. At most 2 MiB of it, or the connection is not parked.
+//! * **PING** is answered and **WINDOW_UPDATE** noted without resuming.
 //! * **A client that keeps its HPACK table** is noticed by a header block that refers to it ([`hpack`]) and gets a GOAWAY
 //!   whose last stream is the one before: the client may safely retry on another connection.
 //! * **Frames for streams that ended before parking** (a late WINDOW_UPDATE or RST_STREAM) are suppressed, since the new
@@ -36,13 +39,14 @@
 
 #[cfg(test)]
 mod any_frames;
+mod bells;
 mod frames;
 mod held;
 mod hpack;
 mod ledger;
+mod parked;
 mod tap;
 
-pub(super) use frames::answer_ping;
 pub(super) use held::{Answer, Begun, Held, Streams};
-pub(super) use ledger::Parked;
+pub(super) use parked::Parked;
 pub(super) use tap::{Tap, TapIo};

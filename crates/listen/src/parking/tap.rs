@@ -3,7 +3,8 @@
 use super::frames::{self, HEAD, Head};
 use super::held::Streams;
 use super::hpack::{TableUse, table_use};
-use super::ledger::{Action, Ledger, Parked, ResumedStream};
+use super::ledger::{Action, Ledger};
+use super::parked::{Parked, ResumedStream};
 use crate::stream::ClientStream;
 use bytes::{Buf, BytesMut};
 use std::io;

@@ -6,6 +6,7 @@ mod early;
 #[allow(dead_code)]
 #[path = "../../src/parking/frames.rs"]
 mod frames;
+mod instructions;
 mod watches;
 
 use bytes::Bytes;

@@ -16,6 +16,10 @@ pub(super) struct Feeds(pub(super) Mutex<Vec<mpsc::Sender<Bytes>>>);
 
 impl Feeds {
     pub(super) async fn start() -> (Arc<Feeds>, TestServer) {
+        Feeds::start_at(Place::default()).await
+    }
+
+    pub(super) async fn start_at(place: Place<'_>) -> (Arc<Feeds>, TestServer) {
         let feeds = Arc::new(Feeds::default());
         let of_handler = feeds.clone();
         let handler: BoxHandler = Arc::new(move |request: Request| -> Reply {
@@ -30,7 +34,7 @@ impl Feeds {
             };
             Reply::Ready(Response::new(body))
         });
-        let server = TestServer::start(|b| b.delegate(handler)).await;
+        let server = TestServer::start_at(place, |_| {}, |b| b.delegate(handler)).await;
         (feeds, server)
     }
 
@@ -95,6 +99,9 @@ async fn watches_go_on_and_windows_are_kept() {
             }
             assert!(got == event, "round {round}, watch {nth}");
         }
+        // Events alone leave it aside.
+        let answer = sender.send_request(request("/10")).await.unwrap();
+        assert_eq!(answer.into_body().collect().await.unwrap().to_bytes().len(), 10);
     }
     assert!(server.stats.parked.load(Ordering::Relaxed) >= 10);
     // All ends, one way or the other.
@@ -149,14 +156,16 @@ async fn a_watch_takes_little_notice() {
     }
     assert_eq!(server.stats.resumed.load(Ordering::Relaxed), 0);
     assert_eq!(server.stats.parked.load(Ordering::Relaxed), parked);
-    feeds.feed(0).send(Bytes::from_static(b"second")).await.unwrap();
-    let (head, payload, before) = client.until(frames::DATA).await;
-    assert_eq!((head.stream, payload), (1, b"second".to_vec()));
-    assert!(!before.iter().any(|(h, _)| h.kind == frames::HEADERS), "the head again: {before:?}");
-    client.until_parked(&server).await;
+    for event in [b"second", b"third."] {
+        feeds.feed(0).send(Bytes::from_static(event)).await.unwrap();
+        let (head, payload, before) = client.until(frames::DATA).await;
+        assert_eq!((head.stream, head.flags, &payload[..], before.len()), (1, 0, &event[..], 0));
+    }
+    assert_eq!(server.stats.resumed.load(Ordering::Relaxed), 0);
     // A new request beside the watch, then the end of the watch.
     client.ask(3, &get("/10")).await;
-    assert_eq!(client.until(frames::HEADERS).await.0.stream, 3);
+    let (head, _, before) = client.until(frames::HEADERS).await;
+    assert_eq!(head.stream, 3, "the head of the watch again: {before:?}");
     assert_eq!(client.until(frames::DATA).await.0.length, 10);
     client.until_parked(&server).await;
     let feed = feeds.feed(0);
@@ -208,4 +217,111 @@ async fn a_client_that_does_not_open_its_window_is_cut() {
     while client.next().await.is_some() {}
     let took = begin.elapsed();
     assert!(took > Duration::from_secs(50) && took < Duration::from_secs(120), "{took:?}");
+}
+
+/// What is sent aside counts, and so does what the client says about it meanwhile.
+#[tokio::test]
+async fn windows_hold_for_what_is_sent_aside() {
+    const EVENT: usize = 20_000;
+    let (feeds, server) = Feeds::start().await;
+    let mut client = Client::with_first_window(&server).await;
+    client.until(frames::SETTINGS).await;
+    client.ask(1, &get(WATCH)).await;
+    client.until(frames::HEADERS).await;
+    client.until_parked(&server).await;
+    let event = |nth: usize| Bytes::from(vec![nth as u8; EVENT]);
+    let (mut sent, mut got) = (Vec::new(), Vec::new());
+    for nth in 0..6 {
+        feeds.feed(0).send(event(nth)).await.unwrap();
+        sent.extend(event(nth));
+        if (2..5).contains(&nth) {
+            // Nearly one event more.
+            client.send(&frames::window_update(0, EVENT as u32 - 1)).await;
+            client.send(&frames::frame(frames::PING, 0, 0, &[7; 8])).await;
+            let (_, _, before) = client.until(frames::PING).await;
+            got.extend(before.into_iter().filter(|(head, _)| head.kind == frames::DATA).flat_map(|(_, data)| data));
+        }
+        while got.len() < sent.len() {
+            let (head, data, _) = client.until(frames::DATA).await;
+            assert!(head.stream == 1 && head.length <= 16_384, "{head:?}");
+            got.extend(data);
+        }
+    }
+    assert!(got == sent);
+    assert_eq!(server.stats.resumed.load(Ordering::Relaxed), 0);
+    // 5,532 are left: this one waits for more.
+    feeds.feed(0).send(event(6)).await.unwrap();
+    sent.extend(event(6));
+    while got.len() < sent.len() - EVENT + 5532 {
+        got.extend(client.until(frames::DATA).await.1);
+    }
+    client.send(&frames::frame(frames::PING, 0, 0, &[8; 8])).await;
+    let (_, _, before) = client.until(frames::PING).await;
+    assert!(!before.iter().any(|(head, _)| head.kind == frames::DATA), "more than the window: {before:?}");
+    client.send(&frames::window_update(0, 100_000)).await;
+    while got.len() < sent.len() {
+        got.extend(client.until(frames::DATA).await.1);
+    }
+    assert!(got == sent);
+    assert_eq!(server.stats.resumed.load(Ordering::Relaxed), 1);
+}
+
+/// A client that reads nothing for a while gets all of it in the end: what was cut off goes on where it was.
+#[tokio::test]
+async fn a_slow_client_gets_all_that_is_sent_aside() {
+    const EVENT: usize = 50_000;
+    const EVENTS: usize = 36;
+    let (feeds, server) = Feeds::start().await;
+    let mut client = Client::with_first_window(&server).await;
+    client.send(&frames::window_update(0, 16 << 20)).await;
+    client.until(frames::SETTINGS).await;
+    for watch in [1, 3] {
+        client.ask(watch, &get(WATCH)).await;
+        client.until(frames::HEADERS).await;
+        client.send(&frames::window_update(watch, 16 << 20)).await;
+    }
+    client.until_parked(&server).await;
+    let fed = tokio::spawn({
+        let feeds = feeds.clone();
+        async move {
+            for nth in 0..EVENTS {
+                feeds.feed(nth % 2).send(Bytes::from(vec![nth as u8; EVENT])).await.unwrap();
+            }
+        }
+    });
+    // It is told of everything, or the sockets are full.
+    tokio::task::yield_now().await;
+    let mut got = [Vec::new(), Vec::new()];
+    while got.iter().map(Vec::len).sum::<usize>() < EVENTS * EVENT {
+        let (head, data, _) = client.until(frames::DATA).await;
+        got[usize::from(head.stream == 3)].extend(data);
+    }
+    fed.await.unwrap();
+    for (watch, got) in got.into_iter().enumerate() {
+        let expected: Vec<u8> = (0..EVENTS).filter(|n| n % 2 == watch).flat_map(|n| vec![n as u8; EVENT]).collect();
+        assert!(got == expected, "watch {watch}");
+    }
+    assert_eq!(server.stats.resumed.load(Ordering::Relaxed), 0);
+}
+
+/// Each of many watches of a connection is heard, whichever of them has something.
+#[tokio::test]
+async fn many_watches_are_heard_aside() {
+    const WATCHES: usize = 50;
+    let (feeds, server) = Feeds::start().await;
+    let mut client = Client::new(&server).await;
+    client.until(frames::SETTINGS).await;
+    for watch in 0..WATCHES {
+        client.ask(watch as u32 * 2 + 1, &get(WATCH)).await;
+        client.until(frames::HEADERS).await;
+    }
+    client.until_parked(&server).await;
+    for round in 0..3 {
+        for watch in (0..WATCHES).skip(round).step_by(round + 1) {
+            feeds.feed(watch).send(Bytes::from(format!("{watch} in {round}"))).await.unwrap();
+            let (head, payload, _) = client.until(frames::DATA).await;
+            assert_eq!((head.stream as usize, payload), (watch * 2 + 1, format!("{watch} in {round}").into_bytes()));
+        }
+    }
+    assert_eq!(server.stats.resumed.load(Ordering::Relaxed), 0);
 }

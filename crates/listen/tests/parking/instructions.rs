@@ -1,0 +1,145 @@
+//! How many instructions it takes to deliver an event that comes alone, through hyper and while the connection is aside: from a
+//! body that has something to the frame that a client reads, with what encryption takes at both ends.
+//!
+//! As in `crates/kube/tests/instructions.rs`, the test runs itself once more under callgrind and compares with
+//! `instructions.txt`; `BLESS=1 cargo test -p kubelith-listen --test parking instructions` writes that anew. Where there is no
+//! valgrind, nothing is compared.
+
+use super::watches::{Feeds, LONG_WATCH, get};
+use super::*;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use tokio::runtime::Runtime;
+
+/// Counts differ from run to run, by when timers are looked at.
+const TOLERANCE_PERCENT: u64 = 5;
+/// Events that are counted.
+const EVENTS: u64 = 64;
+/// As an event of a small object.
+const SIZE: usize = 1000;
+
+/// A client with a watch that has seen an event.
+struct Watching {
+    runtime: Runtime,
+    feeds: Arc<Feeds>,
+    client: Client,
+    server: TestServer,
+}
+
+impl Watching {
+    fn new(http: HttpOptions) -> Watching {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let parks = http.park_idle;
+        let (feeds, client, server) = runtime.block_on(async {
+            let (feeds, server) = Feeds::start_at(Place { http, ..Place::default() }).await;
+            let mut client = Client::new(&server).await;
+            client.until(frames::SETTINGS).await;
+            client.ask(1, &get(LONG_WATCH)).await;
+            client.until(frames::HEADERS).await;
+            if parks {
+                client.until_parked(&server).await;
+            }
+            (feeds, client, server)
+        });
+        let mut watching = Watching { runtime, feeds, client, server };
+        watching.deliver(1);
+        watching
+    }
+
+    /// Each comes when the one before was read.
+    fn deliver(&mut self, events: u64) {
+        let (feed, client) = (self.feeds.feed(0), &mut self.client);
+        self.runtime.block_on(async {
+            for _ in 0..events {
+                feed.send(Bytes::from_static(&[b'x'; SIZE])).await.unwrap();
+                assert_eq!(client.until(frames::DATA).await.0.length, SIZE);
+            }
+        });
+    }
+}
+
+#[inline(never)]
+fn counted_hyper(watching: &mut Watching) {
+    watching.deliver(EVENTS);
+}
+
+#[inline(never)]
+fn counted_aside(watching: &mut Watching) {
+    watching.deliver(EVENTS);
+}
+
+/// What is counted: run under callgrind by the test below.
+#[test]
+#[ignore = "a part of the test below"]
+fn counted() {
+    let mut through_hyper = Watching::new(HttpOptions { park_idle: false, ..HttpOptions::default() });
+    counted_hyper(&mut through_hyper);
+    let mut aside = Watching::new(HttpOptions::default());
+    counted_aside(&mut aside);
+    assert_eq!(aside.server.stats.resumed.load(Ordering::Relaxed), 0);
+}
+
+/// Instructions of each way, with all that was done for it.
+fn read(profile: &str) -> BTreeMap<&'static str, u64> {
+    let mut costs = BTreeMap::new();
+    let mut lines = profile.lines();
+    let mut callee = None;
+    while let Some(line) = lines.next() {
+        if let Some(name) = line.strip_prefix("cfn=") {
+            // Each is called once, so that its name is written out here.
+            callee = ["hyper", "aside"].into_iter().find(|way| name.contains(&format!("counted_{way}")));
+        }
+        if line.starts_with("calls=") {
+            let cost = lines.next().and_then(|line| line.split(' ').nth(1)).and_then(|cost| cost.parse::<u64>().ok());
+            costs.extend(callee.take().zip(cost.map(|cost| cost / EVENTS)));
+        }
+    }
+    costs
+}
+
+fn count() -> Option<BTreeMap<&'static str, u64>> {
+    let out = std::env::temp_dir().join(format!("kubelith-delivery-{}", std::process::id()));
+    let child = Command::new("valgrind")
+        .args(["--tool=callgrind", "--quiet"])
+        .arg(format!("--callgrind-out-file={}", out.display()))
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "instructions::counted", "--ignored", "--test-threads=1"])
+        .stdout(Stdio::null())
+        .status();
+    let status = match child {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
+        status => status.unwrap(),
+    };
+    let profile = std::fs::read_to_string(&out);
+    let _ = std::fs::remove_file(&out);
+    assert!(status.success(), "{status}");
+    Some(read(&profile.unwrap()))
+}
+
+fn expectations() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parking/instructions.txt")
+}
+
+#[test]
+fn a_delivery_takes_as_many_instructions_as_before() {
+    let Some(counts) = count() else {
+        eprintln!("there is no valgrind: NOTHING WAS COUNTED");
+        return;
+    };
+    assert_eq!(counts.len(), 2, "{counts:?}");
+    if std::env::var_os("BLESS").is_some() {
+        let lines: String = counts.iter().map(|(way, count)| format!("{way} {count}\n")).collect();
+        std::fs::write(expectations(), lines).unwrap();
+        return;
+    }
+    let known = std::fs::read_to_string(expectations()).unwrap();
+    let known: BTreeMap<&str, u64> =
+        known.lines().filter_map(|line| line.split_once(' ')).map(|(way, n)| (way, n.parse().unwrap())).collect();
+    let worse: Vec<String> = counts
+        .iter()
+        .filter(|(way, count)| **count > known[**way] + known[**way] * TOLERANCE_PERCENT / 100)
+        .map(|(way, count)| format!("{way}: {count} instead of {}", known[way]))
+        .collect();
+    assert!(worse.is_empty(), "{worse:?}; if it has to be, bless them");
+}

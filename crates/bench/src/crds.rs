@@ -3,7 +3,8 @@
 use crate::Result;
 use crate::client::{Call, Connection};
 use crate::definitions::{self, DEFINITIONS, Named};
-use crate::loads::{Outcome, Size};
+use crate::loads::Size;
+use crate::outcome::Outcome;
 use crate::target::Target;
 use http_body_util::BodyExt;
 use serde_json::Value;

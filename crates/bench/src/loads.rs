@@ -4,7 +4,7 @@ use crate::Result;
 use crate::client::{Call, Connection, JSON, PROTOBUF};
 use crate::controllers::{Content, Deletion, Propagation};
 use crate::objects::{self, IN_GROUP, Kind, NAMESPACE};
-use crate::process::Usage;
+use crate::outcome::Outcome;
 use crate::target::Target;
 use crate::watch::{self, Crowd, Watched};
 use crate::webhook::Webhook;
@@ -237,41 +237,6 @@ impl From<Deletion> for Outcome {
 /// Objects in a namespace, and in a tree of owners.
 const IN_NAMESPACE: usize = 10_000;
 const IN_TREE: usize = 30_000;
-
-/// What the clients of a load saw.
-#[derive(Debug, Default)]
-pub struct Outcome {
-    /// Of each operation.
-    pub latencies: Vec<Duration>,
-    pub failures: usize,
-    pub bytes: usize,
-    pub elapsed: Duration,
-    /// What the server had used before and after, if that is not all of the load.
-    pub usage: Option<(Usage, Usage)>,
-    /// What else is to be said.
-    pub note: String,
-    /// Of loads that have watchers.
-    pub crowd: Option<Gathered>,
-}
-
-/// Resident memory of the server beside its watchers.
-#[derive(Debug, Clone, Copy)]
-pub struct Gathered {
-    pub watchers: usize,
-    /// Before the first one came.
-    pub without: u64,
-    /// When all were there, and before the first write.
-    pub silent: u64,
-    /// When all had seen the last write.
-    pub after: u64,
-}
-
-impl Gathered {
-    /// Bytes for each watcher.
-    pub fn each(self, resident: u64) -> u64 {
-        resident.saturating_sub(self.without) / self.watchers.max(1) as u64
-    }
-}
 
 /// Names of pods that are never kept begin with this number, so that none is there.
 const DRY: usize = 500_000;

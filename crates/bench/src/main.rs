@@ -8,6 +8,7 @@ mod crds;
 mod definitions;
 mod loads;
 mod objects;
+mod outcome;
 mod process;
 mod report;
 mod target;

@@ -1,6 +1,5 @@
 //! What the loads write: pods of about 8 KB once they are stored, as clusters have them.
 
-use crate::watch::Written;
 use serde_json::{Value, json};
 
 pub const NAMESPACE: &str = "bench";
@@ -112,6 +111,14 @@ fn container(name: &str, index: usize) -> Value {
         "livenessProbe": probe,
         "readinessProbe": probe
     })
+}
+
+/// An object that is about to be written.
+pub struct Written {
+    pub name: String,
+    /// Since the load began, in microseconds.
+    pub moment: u128,
+    pub node: String,
 }
 
 /// A config map of about 1 KB that carries a moment, from which the watchers see how late they are.

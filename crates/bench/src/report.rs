@@ -1,6 +1,7 @@
 //! Figures of a load, as a row of a table or a line of JSON, with the ratio to the server that is compared with.
 
-use crate::loads::{Gathered, Load, Outcome};
+use crate::loads::Load;
+use crate::outcome::{Gathered, Outcome};
 use crate::process::Usage;
 use serde_json::{Value, json};
 use std::fmt::Write as _;

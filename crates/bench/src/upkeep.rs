@@ -2,7 +2,8 @@
 
 use crate::Result;
 use crate::client::Call;
-use crate::loads::{End, Load, Outcome, Size, put_until};
+use crate::loads::{End, Load, Size, put_until};
+use crate::outcome::Outcome;
 use crate::process::Usage;
 use crate::target::Target;
 use http_body_util::BodyExt;

@@ -4,8 +4,8 @@
 use crate::Result;
 use crate::client::{Call, Connection};
 use crate::definitions;
-use crate::loads::{Gathered, Outcome};
-use crate::objects;
+use crate::objects::{self, Written};
+use crate::outcome::{Gathered, Outcome};
 use crate::target::Target;
 use http_body_util::BodyExt;
 use std::sync::Arc;
@@ -44,14 +44,6 @@ enum Audience {
     All,
     /// Writes go around; each watcher selects a node and sees those that are for it.
     One,
-}
-
-/// An object that is about to be written.
-pub struct Written {
-    pub name: String,
-    /// Since the load began, in microseconds.
-    pub moment: u128,
-    pub node: String,
 }
 
 impl Watched {

@@ -7,7 +7,7 @@
 
 use super::watches::{Feeds, LONG_WATCH, get};
 use super::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tokio::runtime::Runtime;
@@ -82,15 +82,18 @@ fn counted() {
 
 /// Instructions of each way, with all that was done for it.
 fn read(profile: &str) -> BTreeMap<&'static str, u64> {
-    let mut costs = BTreeMap::new();
+    let (mut costs, mut ways) = (BTreeMap::new(), HashMap::new());
     let mut lines = profile.lines();
     let mut callee = None;
     while let Some(line) = lines.next() {
-        if let Some(name) = line.strip_prefix("cfn=") {
-            // Each is called once, so that its name is written out here.
-            callee = ["hyper", "aside"].into_iter().find(|way| name.contains(&format!("counted_{way}")));
-        }
-        if line.starts_with("calls=") {
+        if let Some(named) = line.strip_prefix("cfn=").or_else(|| line.strip_prefix("fn=")) {
+            // A name is written out where its number comes first.
+            let (number, name) = named.split_once(' ').unwrap_or((named, ""));
+            if let Some(way) = ["hyper", "aside"].into_iter().find(|way| name.contains(&format!("counted_{way}"))) {
+                ways.insert(number, way);
+            }
+            callee = line.starts_with('c').then(|| ways.get(number).copied()).flatten();
+        } else if line.starts_with("calls=") {
             let cost = lines.next().and_then(|line| line.split(' ').nth(1)).and_then(|cost| cost.parse::<u64>().ok());
             costs.extend(callee.take().zip(cost.map(|cost| cost / EVENTS)));
         }

@@ -201,25 +201,39 @@ async fn a_disk_that_fills_up_unannounced_is_survived() {
     assert_eq!(value(&on(&disk).unwrap(), "a").await.map(|value| value.len()), Some(1 << 20));
 }
 
+type Contents = Vec<(Bytes, Bytes, Revision)>;
+
+/// A disk with a store that was closed in order, and what it holds.
+async fn filled() -> (FaultyDisk, Contents) {
+    let disk = FaultyDisk::new();
+    let store = on(&disk).unwrap();
+    for i in 0..60 {
+        put(&store, &format!("/registry/things/{i:03}"), &"v".repeat(i * 40)).await.unwrap();
+    }
+    let contents = contents(&store).await.unwrap();
+    store.close().await;
+    (disk, contents)
+}
+
+/// A copy with one bit turned.
+fn with_a_flip(original: &FaultyDisk, seed: u64) -> FaultyDisk {
+    let disk = original.copy();
+    disk.flip(Random::new(seed).next() as usize % (disk.len() * 8));
+    disk
+}
+
 /// What a store holds, or the error that reading it gave.
-async fn contents(store: &EmbeddedStore) -> Result<Vec<(Bytes, Bytes, Revision)>> {
+async fn contents(store: &EmbeddedStore) -> Result<Contents> {
     let listed = store.range(RangeRequest::new(KeyRange::all())).await?;
     Ok(listed.items.into_iter().map(|kv| (kv.key, kv.value, kv.mod_revision)).collect())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn damage_is_told_and_never_silent() {
-    let original = FaultyDisk::new();
-    let store = on(&original).unwrap();
-    for i in 0..60 {
-        put(&store, &format!("/registry/things/{i:03}"), &"v".repeat(i * 40)).await.unwrap();
-    }
-    let expected = contents(&store).await.unwrap();
-    store.close().await;
+    let (original, expected) = filled().await;
     let mut told = 0;
     for seed in 1..=150 {
-        let disk = original.copy();
-        disk.flip(Random::new(seed).next() as usize % (disk.len() * 8));
+        let disk = with_a_flip(&original, seed);
         match on(&disk) {
             Ok(store) => match contents(&store).await {
                 Ok(found) => assert!(found == expected, "seed {seed}: damage changed the data silently"),
@@ -236,17 +250,10 @@ async fn damage_is_told_and_never_silent() {
 /// What is read before the check has ended counts only if the check finds nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn damage_is_told_of_what_was_read_before_it_was_checked() {
-    let original = FaultyDisk::new();
-    let store = on(&original).unwrap();
-    for i in 0..60 {
-        put(&store, &format!("/registry/things/{i:03}"), &"v".repeat(i * 40)).await.unwrap();
-    }
-    let expected = contents(&store).await.unwrap();
-    store.close().await;
+    let (original, expected) = filled().await;
     let (mut told, mut late) = (0, 0);
     for seed in 1..=150 {
-        let disk = original.copy();
-        disk.flip(Random::new(seed).next() as usize % (disk.len() * 8));
+        let disk = with_a_flip(&original, seed);
         let store = match early(&disk) {
             Ok(store) => store,
             Err(StoreError::Corrupt(_) | StoreError::Invalid(_)) => {

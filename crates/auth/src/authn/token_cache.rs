@@ -1,12 +1,15 @@
 //! Remembers for a short while who a token belongs to.
 //!
-//! Tokens are kept as keyed hashes only. Lookups of the same token that arrive together share one.
+//! Tokens are kept as keyed tags only, which tell nothing of the token to who reads the memory without its key. Every request with a
+//! token makes one, so it is AES-CMAC, which takes a quarter of the time that HMAC-SHA-256 takes for a service account's token on a
+//! processor without instructions for SHA. Whoever does not have the key needs some 2^128 tries to find a token with the tag of another.
+//! Lookups of the same token that arrive together share one.
 
 use crate::error::AuthError;
 use crate::expiring::ExpiringMap;
 use crate::stats::{CACHE_BOUNDS, TokenStats};
 use crate::traits::{Answer, AuthResponse, Authentication, TokenAuthenticator};
-use aws_lc_rs::hmac;
+use aws_lc_rs::cmac;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared, WeakShared};
 use kubelith_meta::Str;
@@ -36,7 +39,7 @@ pub enum CacheErrors {
     Retry,
 }
 
-type Key = [u8; 32];
+type Key = [u8; 16];
 type Lookup = Shared<BoxFuture<'static, Record>>;
 
 #[derive(Clone)]
@@ -72,7 +75,7 @@ struct Inner {
     tokens: Arc<dyn TokenAuthenticator>,
     policy: CachePolicy,
     clock: Arc<dyn Clock>,
-    key: hmac::Key,
+    key: cmac::Key,
     stats: Arc<TokenStats>,
     /// A stripe's lock is held for a lookup or an insertion, never while a token is looked up.
     stripes: Vec<Mutex<Stripe>>,
@@ -96,10 +99,8 @@ impl TokenCache {
         policy: CachePolicy,
         clock: Arc<dyn Clock>,
     ) -> TokenCache {
-        let mut secret = [0; 32];
-        aws_lc_rs::rand::fill(&mut secret).expect("the system has randomness");
         let stripes = std::iter::repeat_with(Mutex::default).take(STRIPES).collect();
-        let key = hmac::Key::new(hmac::HMAC_SHA256, &secret);
+        let key = cmac::Key::generate(cmac::AES_128).expect("the system has randomness");
         TokenCache { shared: Arc::new(Inner { tokens, policy, clock, key, stats, stripes }) }
     }
 }
@@ -132,14 +133,15 @@ impl TokenAuthenticator for TokenCache {
 
 impl Inner {
     fn key_of(&self, token: &str, audiences: &[Str]) -> Key {
-        let mut context = hmac::Context::with_key(&self.key);
+        const WORKS: &str = "AES-CMAC takes any text";
+        let mut context = cmac::Context::with_key(&self.key);
         let mut write = |s: &str| {
-            context.update(&(s.len() as u64).to_be_bytes());
-            context.update(s.as_bytes());
+            context.update(&(s.len() as u64).to_be_bytes()).expect(WORKS);
+            context.update(s.as_bytes()).expect(WORKS);
         };
         write(token);
         audiences.iter().for_each(|a| write(a));
-        context.sign().as_ref().try_into().expect("HMAC-SHA-256 has 32 bytes")
+        context.sign().expect(WORKS).as_ref().try_into().expect("AES-CMAC has 16 bytes")
     }
 
     fn stripe(&self, key: &Key) -> std::sync::MutexGuard<'_, Stripe> {

@@ -185,12 +185,16 @@ impl<'t> Reader<'t> {
                 return None;
             }
             last = Some((kind, key));
-            let entry = self.entries.len();
-            self.entries.push(Entry { start: start as u32, end: self.at as u32, next: 0, member: false });
-            self.eat(b"\":")?;
-            let is_member = self.object(depth + 1)?;
-            let next = self.entries.len() as u32;
-            (self.entries[entry].member, self.entries[entry].next) = (is_member, next);
+            let (entry, end) = (self.entries.len(), self.at as u32);
+            let leaf = Entry { start: start as u32, end, next: entry as u32 + 1, member: true };
+            self.entries.push(leaf);
+            // Most are leaves.
+            if self.eat(b"\":{}").is_none() {
+                self.eat(b"\":")?;
+                let is_member = self.object(depth + 1)?;
+                let next = self.entries.len() as u32;
+                (self.entries[entry].member, self.entries[entry].next) = (is_member, next);
+            }
             let end = self.peek()?;
             self.at += 1;
             match end {
@@ -222,8 +226,7 @@ impl<'t> Reader<'t> {
 
     /// Text that JSON has no escapes for.
     fn plain(&mut self) {
-        let is_plain = |b: &u8| matches!(b, 0x20..=0x7e) && !matches!(b, b'"' | b'\\' | b'<' | b'>' | b'&');
-        self.at += self.text[self.at..].iter().take_while(|b| is_plain(b)).count();
+        self.at += self.text[self.at..].iter().take_while(|b| IS_PLAIN[usize::from(**b)]).count();
     }
 
     /// `{"name":"a","port":80}`, sorted by name, in a JSON string.
@@ -270,6 +273,29 @@ impl<'t> Reader<'t> {
     }
 }
 
+/// By byte: whether JSON, as it is written here, has it as it is.
+static IS_PLAIN: [bool; 256] = {
+    let mut plain = [false; 256];
+    let mut byte = 0x20;
+    while byte < 0x7f {
+        plain[byte as usize] = !matches!(byte, b'"' | b'\\' | b'<' | b'>' | b'&');
+        byte += 1;
+    }
+    plain
+};
+
+/// Where two texts differ first, if they do before the end of one of them.
+fn difference(a: &[u8], b: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    while let (Some(x), Some(y)) = (a[at..].first_chunk::<8>(), b[at..].first_chunk::<8>()) {
+        match u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y) {
+            0 => at += 8,
+            differing => return Some(at + differing.trailing_zeros() as usize / 8),
+        }
+    }
+    a[at..].iter().zip(&b[at..]).position(|(a, b)| a != b).map(|n| at + n)
+}
+
 fn digits(text: &[u8]) -> usize {
     text.iter().take_while(|b| b.is_ascii_digit()).count()
 }
@@ -283,7 +309,7 @@ fn precedes(a: (NodeKind, &[u8]), b: (NodeKind, &[u8])) -> bool {
     if kind == NodeKind::Field {
         return a < b;
     }
-    let Some(at) = a.iter().zip(b).position(|(a, b)| a != b) else { return false };
+    let Some(at) = difference(a, b) else { return false };
     // Within integers, more digits are a larger number.
     let start = at - a[..at].iter().rev().take_while(|b| b.is_ascii_digit()).count();
     let before = &a[..start];

@@ -28,7 +28,7 @@ pub use overlay::Overlay;
 pub use validate::Duplicates;
 
 use crate::fieldset::Name;
-use kubelith_meta::{Key, Map, Value};
+use kubelith_meta::{Key, Value};
 use kubelith_schema::{ListKind, Schema, Shape, StructType, TypeId, TypeTable, TypedSchema, Unknown};
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
@@ -84,7 +84,7 @@ pub(crate) struct MapType<'a> {
 }
 
 /// The kinds that an untyped value can be, beside any scalar.
-struct Kinds<'a> {
+pub(crate) struct Kinds<'a> {
     map: MapType<'a>,
     list: ListType<'a>,
 }
@@ -94,15 +94,26 @@ impl<'a> Type<'a> {
         Type::Declared { table: &schema.table, schema: &schema.root, preserve: false }
     }
 
+    /// What this type is, as far as that does not depend on a value.
+    pub(crate) fn declared(self) -> Declared<'a> {
+        match self {
+            Type::Declared { table, schema, preserve } => declared(table, schema, preserve),
+            Type::Named(table, id) => {
+                let struct_type = table.get(id);
+                let map = MapType::of_struct(table, struct_type, struct_type.atomic, false);
+                Declared::One(TypeKind::Map(map))
+            }
+            Type::Text => Declared::One(TypeKind::Scalar(Scalar::Text)),
+            Type::Deduced => Declared::Several(Kinds::untyped(Type::Deduced, false, &ListKind::Atomic)),
+            Type::Opaque => Declared::Several(Kinds::untyped(Type::Opaque, true, &ListKind::Atomic)),
+        }
+    }
+
     /// What this type is whatever the value; `None` if the value decides.
     pub(crate) fn fixed_kind(self) -> Option<TypeKind<'a>> {
-        match self {
-            Type::Declared { table, schema, preserve } => match declared(table, schema, preserve) {
-                Declared::One(kind) => Some(kind),
-                Declared::Several(_) => None,
-            },
-            Type::Deduced | Type::Opaque => None,
-            Type::Named(..) | Type::Text => Some(self.kind(None)),
+        match self.declared() {
+            Declared::One(kind) => Some(kind),
+            Declared::Several(_) => None,
         }
     }
 
@@ -117,18 +128,9 @@ impl<'a> Type<'a> {
 
     /// What this type is for `value`. A value that fits none of its kinds, null or absent, gets the first.
     pub(crate) fn kind(self, value: Option<&Value>) -> TypeKind<'a> {
-        let kinds = match self {
-            Type::Declared { table, schema, preserve } => match declared(table, schema, preserve) {
-                Declared::One(kind) => return kind,
-                Declared::Several(kinds) => kinds,
-            },
-            Type::Named(table, id) => {
-                let struct_type = table.get(id);
-                return TypeKind::Map(MapType::of_struct(table, struct_type, struct_type.atomic, false));
-            }
-            Type::Text => return TypeKind::Scalar(Scalar::Text),
-            Type::Deduced => Kinds::untyped(Type::Deduced, false, &ListKind::Atomic),
-            Type::Opaque => Kinds::untyped(Type::Opaque, true, &ListKind::Atomic),
+        let kinds = match self.declared() {
+            Declared::One(kind) => return kind,
+            Declared::Several(kinds) => kinds,
         };
         match value {
             Some(Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::String(_)) => TypeKind::Scalar(Scalar::Any),
@@ -159,22 +161,22 @@ impl<'a> Type<'a> {
 
     /// The type as a map, whatever else it can be.
     pub(crate) fn as_map(self) -> Option<MapType<'a>> {
-        match self.kind(Some(&Value::Object(Map::new()))) {
-            TypeKind::Map(map) => Some(map),
-            _ => None,
+        match self.declared() {
+            Declared::One(TypeKind::Map(map)) | Declared::Several(Kinds { map, .. }) => Some(map),
+            Declared::One(_) => None,
         }
     }
 
     pub(crate) fn as_list(self) -> Option<ListType<'a>> {
-        match self.kind(Some(&Value::Array(Vec::new()))) {
-            TypeKind::List(list) => Some(list),
-            _ => None,
+        match self.declared() {
+            Declared::One(TypeKind::List(list)) | Declared::Several(Kinds { list, .. }) => Some(list),
+            Declared::One(_) => None,
         }
     }
 }
 
 /// A declared type: one thing, or whatever the value is.
-enum Declared<'a> {
+pub(crate) enum Declared<'a> {
     One(TypeKind<'a>),
     Several(Kinds<'a>),
 }

@@ -3,7 +3,7 @@
 //! Where a list or map has become atomic, whoever owned something in it owns all of it now. The other way round
 //! nothing is done: the owner of the whole goes on as the owner of the container.
 
-use super::Type;
+use super::{Declared, Kinds, Type, TypeKind};
 use crate::fieldset::{Level, Owned, PathElement, Set};
 
 impl Type<'_> {
@@ -28,19 +28,7 @@ impl Type<'_> {
     }
 
     fn has_outdated_in(self, level: Level<'_>) -> bool {
-        let outdated = |ty: Self, below: Level<'_>| ty.owned_as_a_whole() || ty.has_outdated_in(below);
-        let mut entries = level.iter().filter(|(_, below)| !below.is_empty());
-        // As `below`, with one look at this type for all entries.
-        match (self.as_map(), self.as_list()) {
-            (Some(map), _) if map.is_free_form() => false,
-            (Some(map), _) => entries.any(|(field, below)| {
-                let ty = field.map_or(map.element, |name| map.member(name));
-                ty.is_some_and(|ty| outdated(ty, below))
-            }),
-            (None, Some(list)) if list.element.owned_as_a_whole() => entries.next().is_some(),
-            (None, Some(list)) => entries.any(|(_, below)| list.element.has_outdated_in(below)),
-            (None, None) => false,
-        }
+        self.declared().has_outdated_in(level)
     }
 
     fn rewrite(self, set: &Set) -> Set {
@@ -72,9 +60,42 @@ impl Type<'_> {
     }
 
     fn owned_as_a_whole(self) -> bool {
-        match self.as_map() {
-            Some(map) => map.atomic && !map.is_free_form(),
-            None => self.as_list().is_some_and(|list| list.is_atomic()),
+        self.declared().owned_as_a_whole()
+    }
+}
+
+impl Declared<'_> {
+    /// As a map, if it can be one.
+    fn owned_as_a_whole(&self) -> bool {
+        match self {
+            Declared::One(TypeKind::Map(map)) | Declared::Several(Kinds { map, .. }) => {
+                map.atomic && !map.is_free_form()
+            }
+            Declared::One(TypeKind::List(list)) => list.is_atomic(),
+            Declared::One(TypeKind::Scalar(_)) => false,
+        }
+    }
+
+    fn has_outdated_in(&self, level: Level<'_>) -> bool {
+        let is_outdated = |ty: Type<'_>, below| {
+            let declared = ty.declared();
+            declared.owned_as_a_whole() || declared.has_outdated_in(below)
+        };
+        let mut entries = level.iter().filter(|(_, below)| !below.is_empty());
+        match self {
+            Declared::One(TypeKind::Map(map)) | Declared::Several(Kinds { map, .. }) => {
+                !map.is_free_form()
+                    && entries.any(|(field, below)| {
+                        let ty = field.map_or(map.element, |name| map.member(name));
+                        ty.is_some_and(|ty| is_outdated(ty, below))
+                    })
+            }
+            Declared::One(TypeKind::List(list)) => {
+                let element = list.element.declared();
+                let is_whole = element.owned_as_a_whole();
+                entries.any(|(_, below)| is_whole || element.has_outdated_in(below))
+            }
+            Declared::One(TypeKind::Scalar(_)) => false,
         }
     }
 }

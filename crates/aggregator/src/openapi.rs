@@ -15,7 +15,7 @@ use kubelith_openapi::{Foreign, OpenApi};
 use kubelith_outbound::proxy::{Fetched, Target};
 use kubelith_server::controller::Next;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -38,11 +38,11 @@ pub struct OpenApiAggregation {
 #[derive(Default)]
 pub struct OpenApiState {
     /// Parts of version 2 by APIService.
-    parts: BTreeMap<Str, Part>,
+    parts: HashMap<Str, Part>,
     /// Documents of version 3: URLs by path, by APIService.
     listed: BTreeMap<Str, BTreeMap<String, String>>,
     /// APIServices whose document of version 3 we make, with the tag of what it is made of.
-    upgraded: BTreeMap<Str, Option<HeaderValue>>,
+    upgraded: HashMap<Str, Option<HeaderValue>>,
 }
 
 struct Part {

@@ -3,9 +3,11 @@
 //! - [`client`] asks on the server's own behalf: webhooks, token issuers.
 //! - [`proxy`] passes on a request of somebody else.
 //! - [`egress`] is how a connection leaves: straight, or through a proxy of the cluster's.
+//! - [`grpc`] is for programs that are asked by gRPC.
 
 pub mod client;
 pub mod egress;
+pub mod grpc;
 mod pace;
 pub mod proxy;
 pub mod streams;

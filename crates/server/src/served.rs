@@ -1,7 +1,7 @@
 //! What follows from what is served: the subjects that OpenAPI publishes, and what metrics count.
 
 use kubelith_handlers::api::{Routes, Served};
-use kubelith_meta::{GroupVersion, Str};
+use kubelith_meta::GroupVersion;
 use kubelith_observe::metrics::requests::{Lasting, RequestMetrics};
 use kubelith_openapi::discovery::{Discovery, Source};
 use kubelith_openapi::{DeleteAnswer, Detail, Published, Renamed, Subject};
@@ -11,9 +11,9 @@ use std::sync::Arc;
 /// The documents of these routes: of each group version, of each group, and those that list them.
 pub fn subjects(routes: &Routes) -> Vec<Subject> {
     let mut subjects = vec![Subject::Groups, Subject::Release];
-    let groups: BTreeSet<&Str> = routes.versions.keys().map(|gv| &gv.group).collect();
+    let groups: BTreeSet<&str> = routes.versions.keys().map(|gv| gv.group.as_str()).collect();
     for group in groups {
-        subjects.push(if group.is_empty() { Subject::Core } else { Subject::Group(group.clone()) });
+        subjects.push(if group.is_empty() { Subject::Core } else { Subject::Group(group.into()) });
     }
     for (gv, resources) in &routes.versions {
         subjects.push(Subject::Version(gv.clone(), resources.values().map(publish).collect()));

@@ -1,6 +1,7 @@
 //! gRPC connections over TCP, TLS and unix sockets, for etcd and for KMS plugins.
 
 use crate::error::{Result, StoreError};
+use bytes::{Buf, BufMut, Bytes};
 use futures::future::BoxFuture;
 use http::Uri;
 use hyper_util::rt::TokioIo;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
-use tonic::codec::Streaming;
+use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder, Streaming};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{IntoStreamingRequest, Request, Status};
 
@@ -152,16 +153,57 @@ fn named(path: &Path, error: impl std::fmt::Display) -> io::Error {
 }
 
 /// One call of a method such as `/etcdserverpb.KV/Range`.
-pub(crate) async fn unary<Q, A>(channel: Channel, method: &'static str, request: Request<Q>) -> Result<A, Status>
+pub(crate) async fn unary<Q, A>(channel: Channel, method: &'static str, request: Q) -> Result<A, Status>
 where
-    Q: prost::Message + Send + Sync + 'static,
-    A: prost::Message + Default + Send + Sync + 'static,
+    Q: prost::Message,
+    A: prost::Message + Default,
 {
+    let answer = unary_of_bytes(channel, method, request.encode_to_vec().into()).await?;
+    A::decode(answer).map_err(|error| Status::internal(error.to_string()))
+}
+
+async fn unary_of_bytes(channel: Channel, method: &'static str, request: Bytes) -> Result<Bytes, Status> {
     let mut grpc = client(channel);
     ready(&mut grpc).await?;
-    let codec = tonic_prost::ProstCodec::<Q, A>::default();
     let path = http::uri::PathAndQuery::from_static(method);
-    Ok(grpc.unary(request, path, codec).await?.into_inner())
+    Ok(grpc.unary(Request::new(request), path, Encoded).await?.into_inner())
+}
+
+/// Leaves messages as they are on the wire: what tonic does for a call is compiled once, not for each method.
+struct Encoded;
+
+impl Codec for Encoded {
+    type Encode = Bytes;
+    type Decode = Bytes;
+    type Encoder = Encoded;
+    type Decoder = Encoded;
+
+    fn encoder(&mut self) -> Encoded {
+        Encoded
+    }
+
+    fn decoder(&mut self) -> Encoded {
+        Encoded
+    }
+}
+
+impl Encoder for Encoded {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn encode(&mut self, message: Bytes, to: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        to.put(message);
+        Ok(())
+    }
+}
+
+impl Decoder for Encoded {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
+        Ok(Some(from.copy_to_bytes(from.remaining())))
+    }
 }
 
 /// A call with streams both ways.

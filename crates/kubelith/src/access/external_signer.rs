@@ -6,7 +6,6 @@ use arc_swap::ArcSwap;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures::future::BoxFuture;
-use hyper_util::rt::TokioIo;
 use kubelith_auth::jwt::key::PublicKey;
 use kubelith_auth::service_account::{ExternalSigner, KeySet, NamedKey, Publication};
 use kubelith_codec::json;
@@ -15,9 +14,8 @@ use kubelith_meta::text::Quoted;
 use kubelith_server::lifecycle::Tasks;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::net::UnixStream;
 use tokio::sync::Mutex;
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Channel;
 
 /// For one fetch of keys; at the start, for the signer to be there at all.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(60);
@@ -114,7 +112,7 @@ impl JwtSigner {
         metrics: &SignerMetrics,
     ) -> Result<(Arc<JwtSigner>, Duration), String> {
         let failed = |why: String| format!("while setting up external-jwt-signer: {why}");
-        let channel = channel(socket)?;
+        let channel = channel(socket);
         let signer = JwtSigner { channel, keys, refresh_at: Mutex::new(Instant::now()), metrics: metrics.clone() };
         let filling = async {
             // A signer that is started with us may be there a little later.
@@ -265,16 +263,12 @@ impl ExternalSigner for JwtSigner {
 }
 
 /// A channel that connects when it is used. A socket that begins with `@` is an abstract one.
-fn channel(socket: &str) -> Result<Channel, String> {
-    let endpoint = Endpoint::from_static("http://localhost");
+fn channel(socket: &str) -> Channel {
     let path = match socket.strip_prefix('@') {
         Some(name) => format!("\0{name}"),
         None => socket.strip_prefix("unix://").unwrap_or(socket).to_owned(),
     };
-    Ok(endpoint.connect_with_connector_lazy(tower::service_fn(move |_: http::Uri| {
-        let path = path.clone();
-        async move { UnixStream::connect(path).await.map(TokioIo::new) }
-    })))
+    kubelith_outbound::grpc::unix(path.into())
 }
 
 fn read(response: KeysResponse) -> Result<Fetched, String> {

@@ -2,7 +2,7 @@ use super::*;
 use bytes::Bytes;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Frame, Incoming};
-use hyper_util::rt::TokioExecutor;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use kubelith_observe::metrics::Registry;
 use prost::Message;
 use std::convert::Infallible;

@@ -5,10 +5,9 @@ use super::otlp::{
     self, ExportTraceServiceRequest, ExportTraceServiceResponse, Resource, ResourceSpans, Scope, ScopeSpans,
 };
 use super::{Attribute, Span};
-use hyper_util::rt::TokioIo;
 use kubelith_outbound::egress::Route;
+use kubelith_outbound::grpc;
 use std::time::Duration;
-use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::{Channel, Endpoint};
@@ -32,16 +31,10 @@ impl Exporter {
         let channel = match endpoint {
             TracingEndpoint::Tcp(at) => {
                 let endpoint = Endpoint::from_shared(format!("http://{at}"));
-                by_route(endpoint.map_err(|e| format!("tracing endpoint {at:?}: {e}"))?, route)
+                let endpoint = endpoint.map_err(|e| format!("tracing endpoint {at:?}: {e}"))?;
+                grpc::by_route(&endpoint, route, DEFAULT_PORT)
             }
-            TracingEndpoint::Unix(path) => {
-                let path = path.clone();
-                let connector = tower::service_fn(move |_: http::Uri| {
-                    let path = path.clone();
-                    async move { UnixStream::connect(path).await.map(TokioIo::new) }
-                });
-                Endpoint::from_static("http://localhost").connect_with_connector_lazy(connector)
-            }
+            TracingEndpoint::Unix(path) => grpc::unix(path.clone()),
         };
         let text = |text: &str| Attribute::Text(text.into());
         let attributes = vec![
@@ -111,21 +104,4 @@ impl Exporter {
         let path = http::uri::PathAndQuery::from_static(otlp::EXPORT);
         grpc.unary(tonic::Request::new(request), path, codec).await.map(drop).map_err(|e| e.to_string())
     }
-}
-
-/// A collector by its address: straight, or through the proxy of the control plane.
-fn by_route(endpoint: Endpoint, route: &Route) -> Channel {
-    if matches!(route, Route::Direct) {
-        return endpoint.connect_lazy();
-    }
-    let route = route.clone();
-    endpoint.connect_with_connector_lazy(tower::service_fn(move |at: http::Uri| {
-        let route = route.clone();
-        async move {
-            let host = at.host().unwrap_or_default().trim_matches(['[', ']']);
-            let tunnel = route.connect(host, at.port_u16().unwrap_or(DEFAULT_PORT)).await;
-            let tunnel = tunnel.unwrap_or_else(|| Err("there is no proxy on this route".to_owned()));
-            tunnel.map(TokioIo::new).map_err(std::io::Error::other)
-        }
-    }))
 }

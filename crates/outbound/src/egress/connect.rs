@@ -1,6 +1,7 @@
 //! Connections by a route: straight to the address, or through a proxy.
 
 use super::konnectivity;
+use futures::future::BoxFuture;
 use kubelith_tls::files::system_error;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
@@ -121,7 +122,12 @@ impl Route {
 }
 
 impl Proxy {
-    async fn connect(&self, host: &str, port: u16) -> Result<Box<dyn Duplex>, String> {
+    /// Boxed: otherwise every crate that connects compiles all of this again.
+    pub(crate) fn connect<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, Result<Box<dyn Duplex>, String>> {
+        Box::pin(self.connect_to(host, port))
+    }
+
+    async fn connect_to(&self, host: &str, port: u16) -> Result<Box<dyn Duplex>, String> {
         let target = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
         let (way, began, observer) = (self.server.way(), Instant::now(), self.observer.get());
         observer.inspect(|o| o.started(way));

@@ -6,4 +6,5 @@ mod connect;
 mod konnectivity;
 
 pub use config::{Destination, Egress};
+pub(crate) use connect::Duplex;
 pub use connect::{Connection, DialObserver, Reason, Route, Segment, Stage, State, Way};

@@ -46,7 +46,12 @@ pub struct Tls {
 pub struct DialError(pub String);
 
 impl Dialer {
-    pub async fn dial(&self, host: &str, port: u16) -> Result<Stream, DialError> {
+    /// Boxed: otherwise every crate that passes requests on compiles TLS again.
+    pub fn dial<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, Result<Stream, DialError>> {
+        Box::pin(self.dial_server(host, port))
+    }
+
+    async fn dial_server(&self, host: &str, port: u16) -> Result<Stream, DialError> {
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         let base = match tokio::time::timeout(CONNECT_TIMEOUT, self.connect(bare, port)).await {
             Ok(connected) => connected?,

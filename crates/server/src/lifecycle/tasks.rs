@@ -2,6 +2,7 @@
 //! stops the server: a control plane that has silently lost a loop is worse than one that restarts.
 
 use futures::FutureExt;
+use futures::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -21,7 +22,7 @@ struct Inner {
     failed: CancellationToken,
     failure: OnceLock<String>,
     /// Names of running tasks, with how many run under each.
-    running: Mutex<BTreeMap<String, usize>>,
+    running: Mutex<BTreeMap<String, u64>>,
 }
 
 impl Tasks {
@@ -32,7 +33,23 @@ impl Tasks {
 
     /// Runs `task` until it ends by itself. It must look at [`Tasks::stopping`].
     pub fn spawn(&self, name: impl Into<String>, task: impl Future<Output = ()> + Send + 'static) {
-        let name = name.into();
+        self.start(name.into(), task.boxed());
+    }
+
+    /// Runs `task` and drops it when the tasks are told to end: for loops that hold nothing to tidy up.
+    pub fn spawn_until_stopped(&self, name: impl Into<String>, task: impl Future<Output = ()> + Send + 'static) {
+        self.start_until_stopped(name.into(), task.boxed());
+    }
+
+    fn start_until_stopped(&self, name: String, task: BoxFuture<'static, ()>) {
+        let stop = self.stopping();
+        self.spawn(name, async move {
+            stop.run_until_cancelled(task).await;
+        });
+    }
+
+    /// Every task is of this one type: what runs a task is not compiled again for each of them.
+    fn start(&self, name: String, task: BoxFuture<'static, ()>) {
         let running = Running::enter(self.inner.clone(), name.clone());
         let inner = self.inner.clone();
         self.inner.tracker.spawn(async move {
@@ -43,18 +60,9 @@ impl Tasks {
         });
     }
 
-    /// Runs `task` and drops it when the tasks are told to end: for loops that hold nothing to tidy up.
-    pub fn spawn_until_stopped(&self, name: impl Into<String>, task: impl Future<Output = ()> + Send + 'static) {
-        let stop = self.stopping();
-        self.spawn(name, async move {
-            stop.run_until_cancelled(task).await;
-        });
-    }
-
     /// Names of the tasks that run now, with how many run under each.
-    pub fn running(&self) -> Vec<(String, usize)> {
-        let running = self.inner.running.lock().unwrap_or_else(|e| e.into_inner());
-        running.iter().map(|(name, count)| (name.clone(), *count)).collect()
+    pub fn running(&self) -> BTreeMap<String, u64> {
+        self.inner.running.lock().unwrap_or_else(|e| e.into_inner()).clone()
     }
 
     /// Records a failure that ends the server. The first one counts.

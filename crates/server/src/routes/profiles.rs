@@ -9,7 +9,7 @@ use flate2::write::GzEncoder;
 use http::{HeaderValue, StatusCode};
 use kubelith_http::{BoxHandler, Reply, Request, Response, query, respond};
 use kubelith_meta::time::unix_time;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::sync::Arc;
@@ -52,10 +52,7 @@ async fn serve(request: &Request, tasks: &Tasks) -> Response {
         "" => return respond::with_type(StatusCode::OK, HeaderValue::from_static("text/html; charset=utf-8"), INDEX),
         "profile" => processor(Duration::from_secs(parameter("seconds").unwrap_or(SECONDS).min(MOST_SECONDS))).await,
         "heap" | "allocs" => Profile::now("inuse_space", "bytes", memory(&proc("smaps"))),
-        "goroutine" => {
-            let running = tasks.running().into_iter().map(|(name, count)| (name, count as u64));
-            Profile::now("task", "count", running.collect())
-        }
+        "goroutine" => Profile::now("task", "count", tasks.running()),
         "threadcreate" => Profile::now("thread", "count", threads().into_iter().map(|(n, (c, _))| (n, c)).collect()),
         _ => {
             let mut response = respond::text(StatusCode::NOT_FOUND, "Unknown profile\n");
@@ -86,8 +83,8 @@ async fn processor(duration: Duration) -> Profile {
 }
 
 /// Threads by name: how many, and the processor time of all of them, in ticks.
-fn threads() -> BTreeMap<String, (u64, u64)> {
-    let mut threads: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+fn threads() -> HashMap<String, (u64, u64)> {
+    let mut threads: HashMap<String, (u64, u64)> = HashMap::new();
     for entry in std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
         let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
         if let Some((name, ticks)) = thread(&stat) {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tonic::transport::Channel;
-use tonic::{Code, Request, Status};
+use tonic::{Code, Status};
 
 /// One attempt of a read. etcd gives up on its own after about seven seconds without a leader.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(20);
@@ -125,7 +125,7 @@ impl Client {
     {
         let mut counted = self.counts.begin(method);
         counted.sent();
-        let call = grpc::unary(channel, method.path(), Request::new(request));
+        let call = grpc::unary(channel, method.path(), request);
         let answer = tokio::time::timeout(within, call).await;
         let answer = answer.unwrap_or_else(|_| Err(Status::deadline_exceeded("no answer from etcd in time")));
         counted.ended(answer.as_ref().map_or_else(Status::code, |_| Code::Ok));

@@ -4,16 +4,15 @@
 mod packets;
 
 use super::connect::{DialObserver, Failure, Reason, Segment, Stage, State, Way};
+use crate::grpc;
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryFutureExt};
-use hyper_util::rt::TokioIo;
 use kubelith_meta::random;
 use packets::{CLOSE_RESPONSE, DATA, DIAL_CLOSED, DIAL_RESPONSE, Packet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf};
-use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use tonic::transport::{Channel, Endpoint};
@@ -52,11 +51,7 @@ pub(super) async fn connect(socket: &Path, target: &str, observer: Observer) -> 
 }
 
 async fn reach(socket: &Path) -> Result<Channel, String> {
-    let path = socket.to_owned();
-    let connector = tower::service_fn(move |_: http::Uri| {
-        let path = path.clone();
-        async move { UnixStream::connect(path).await.map(TokioIo::new) }
-    });
+    let connector = grpc::unix_connector(socket.to_owned());
     let channel = Endpoint::from_static("http://localhost").connect_with_connector(connector).await;
     channel.map_err(|why| format!("dial unix {}: {why}", socket.display()))
 }

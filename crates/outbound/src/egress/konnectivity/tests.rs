@@ -3,7 +3,7 @@ use super::*;
 use bytes::Bytes;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Frame, Incoming};
-use hyper_util::rt::TokioExecutor;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use prost::Message;
 use std::collections::BTreeMap;
 use std::convert::Infallible;

@@ -16,6 +16,7 @@ use super::transformer::Opened;
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use envelope::{EncryptedObject, SourceType, hash_if_not_empty, validate_key_id};
+use futures::future::BoxFuture;
 use kubelith_meta::time::wall_time;
 use kubelith_meta::{Time, random as names, text};
 use prost::Message;
@@ -242,7 +243,12 @@ impl Kms {
         object.encode(out).map_err(|error| error.to_string())
     }
 
-    pub async fn open(&self, data: &[u8], key: &[u8]) -> Result<Opened, String> {
+    /// Boxed, as with KMS v1: otherwise every crate that reads or writes objects compiles the talk with the plugin again.
+    pub fn open<'a>(&'a self, data: &'a [u8], key: &'a [u8]) -> BoxFuture<'a, Result<Opened, String>> {
+        Box::pin(self.open_by_plugin(data, key))
+    }
+
+    async fn open_by_plugin(&self, data: &[u8], key: &[u8]) -> Result<Opened, String> {
         let object = EncryptedObject::decode_valid(data)?;
         let Some(current) = self.current.load_full() else {
             return Err("got unexpected nil transformer".into());

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tonic::transport::Channel;
-use tonic::{Code, Request, Status};
+use tonic::{Code, Status};
 
 #[derive(Clone, PartialEq, Message)]
 pub struct StatusRequest {}
@@ -103,7 +103,7 @@ impl KmsService {
         A: Message + Default + 'static,
     {
         let started = Instant::now();
-        let call = grpc::unary(self.channel.clone(), method, Request::new(request));
+        let call = grpc::unary(self.channel.clone(), method, request);
         let answer = tokio::time::timeout(self.timeout, call).await;
         let answer = answer.unwrap_or_else(|_| Err(Status::deadline_exceeded("context deadline exceeded")));
         let code = answer.as_ref().map_or_else(|status| code_name(status.code()), |_| "OK".to_owned());

@@ -9,6 +9,7 @@ use crate::encryption::config::KmsConfiguration;
 use crate::encryption::observe::EncryptionObserver;
 use crate::encryption::transformer::Opened;
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use kubelith_meta::text;
 use prost::Message;
 use std::collections::{HashMap, VecDeque};
@@ -118,7 +119,20 @@ impl KmsV1 {
     }
 
     /// Appends the stored form of `plain` to `out`.
-    pub async fn seal(&self, plain: &[u8], key: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+    pub fn seal<'a>(
+        &'a self,
+        plain: &'a [u8],
+        key: &'a [u8],
+        out: &'a mut Vec<u8>,
+    ) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(self.seal_by_plugin(plain, key, out))
+    }
+
+    pub fn open<'a>(&'a self, data: &'a [u8], key: &'a [u8]) -> BoxFuture<'a, Result<Opened, String>> {
+        Box::pin(self.open_by_plugin(data, key))
+    }
+
+    async fn seal_by_plugin(&self, plain: &[u8], key: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
         let started = Instant::now();
         let data_key: CipherResult<[u8; KEY_BYTES]> = random();
         self.observer.seed_made(data_key.as_ref().map(drop).map_err(drop), started.elapsed());
@@ -131,7 +145,7 @@ impl KmsV1 {
         data_key.0[0].seal(plain, key, out)
     }
 
-    pub async fn open(&self, data: &[u8], key: &[u8]) -> Result<Opened, String> {
+    async fn open_by_plugin(&self, data: &[u8], key: &[u8]) -> Result<Opened, String> {
         let (length, rest) = data.split_first_chunk::<2>().ok_or(NO_KEY)?;
         let (sealed_key, sealed) = rest.split_at_checked(u16::from_be_bytes(*length).into()).ok_or(NO_KEY)?;
         let known = self.keys.lock().expect("no panic while locked").known.get(sealed_key).cloned();

@@ -2,10 +2,12 @@
 //! signal that ends it early.
 
 use crate::message::{Body, BoxError};
+use crate::turns::{Turn, Turns};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use tokio::time::{Instant, Sleep};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
@@ -63,11 +65,12 @@ impl Body {
 
     /// Lets others in between after each slice of time. A list whose client reads as fast as it is sent would else keep a
     /// thread until its end, and whoever comes meanwhile waits for all that come before.
-    pub fn taking_turns(self) -> Body {
+    pub fn taking_turns(self, turns: Arc<Turns>) -> Body {
         if self.is_complete() {
             return self;
         }
-        Body::Frames(Box::pin(TakingTurns { inner: self, pieces: 0, begun: std::time::Instant::now() }))
+        let begun = std::time::Instant::now();
+        Body::Frames(Box::pin(TakingTurns { inner: self, turns, next: None, pieces: 0, begun }))
     }
 
     /// Ends regularly, after the last whole chunk, when `token` is cancelled.
@@ -161,6 +164,9 @@ impl<F: Fn(usize) + Send + Unpin> http_body::Body for Observed<F> {
 
 struct TakingTurns {
     inner: Body,
+    turns: Arc<Turns>,
+    /// Is waited for.
+    next: Option<Turn>,
     /// Sent in this turn, since the time was looked at.
     pieces: u8,
     begun: std::time::Instant,
@@ -182,9 +188,12 @@ impl http_body::Body for TakingTurns {
             self.pieces = 1;
             if self.begun.elapsed() >= TakingTurns::SLICE {
                 self.pieces = 0;
-                cx.waker().wake_by_ref();
-                return Poll::Pending;
+                self.next = self.turns.again();
             }
+        }
+        if let Some(next) = &mut self.next {
+            ready!(Pin::new(next).poll(cx));
+            self.next = None;
         }
         if self.pieces == 0 {
             self.begun = std::time::Instant::now();
@@ -331,7 +340,7 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_micros(20));
             Ok(Bytes::from_static(b"a"))
         });
-        let body = Body::stream(slow).taking_turns();
+        let body = Body::stream(slow).taking_turns(Arc::default());
         let turns = Arc::new(std::sync::atomic::AtomicUsize::new(0));
         let counted = turns.clone();
         let other = tokio::spawn(async move {

@@ -13,6 +13,7 @@ pub mod negotiated;
 pub mod query;
 pub mod request_info;
 pub mod respond;
+pub mod turns;
 pub mod upgrade;
 pub mod upload;
 pub mod warnings;

@@ -11,6 +11,7 @@ use super::stream::ClientStream;
 use super::{HttpOptions, ListenStats};
 use kubelith_http::BoxHandler;
 use kubelith_http::connection::{ConnectionInfo, PeerCertificates};
+use kubelith_http::turns::Turns;
 use kubelith_tls::DynamicTls;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -30,6 +31,8 @@ pub(super) struct Shared {
     pub disposal: Arc<Disposal>,
     /// Connections that have the state of their protocol.
     pub serving: AtomicUsize,
+    /// Of connections that shake hands, each of which takes as long as many small requests.
+    pub handshakes: Arc<Turns>,
     pub tasks: TaskTracker,
     /// Handshakes end with it.
     pub stop: CancellationToken,
@@ -41,7 +44,13 @@ pub(super) async fn accept(stream: TcpStream, remote: SocketAddr, shared: Arc<Sh
     let stream = Socket::new(stream, activity.clone());
     let Ok(local) = stream.local_addr() else { return };
     let config = shared.tls.config_for(local.ip());
-    let handshake = tokio::time::timeout(HEAD_TIMEOUT, TlsAcceptor::from(config).accept(stream));
+    let handshake = tokio::time::timeout(HEAD_TIMEOUT, async {
+        std::future::poll_fn(|cx| stream.poll_read_ready(cx)).await?;
+        if let Some(turn) = shared.handshakes.take() {
+            turn.await;
+        }
+        TlsAcceptor::from(config).accept(stream).await
+    });
     let Some(handshake) = shared.stop.run_until_cancelled(handshake).await else { return };
     let why = match handshake {
         Ok(Ok(stream)) => return start(Box::new(stream), activity, remote, local, shared),

@@ -107,6 +107,7 @@ impl Listener {
             connections: connections.clone(),
             disposal: Arc::default(),
             serving: Default::default(),
+            handshakes: Arc::default(),
             tasks: tasks.clone(),
             stop: stop.now.clone(),
         });

@@ -49,6 +49,7 @@ robustness soak [options]
   --program, --duration as above
   --clients N        (400)
   --storm WHAT       lists, watches, events, slow-readers (lists)
+  --apart            the server has the first processor for itself, and all clients the second
   --objects N        that a list has (300)
   --bytes N          of each (4000)
   --flag FLAG        of the server, as --flag=--memory-budget=256Mi
@@ -70,6 +71,7 @@ struct Options {
     objects: usize,
     bytes: usize,
     storm: overload::Storm,
+    processors: overload::Processors,
     /// Where the servers of `fuzz` run.
     place: Place,
 }
@@ -122,6 +124,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
         objects: 300,
         bytes: 4000,
         storm: overload::Storm::Lists,
+        processors: overload::Processors::Shared,
         place: Place::Process,
     };
     while let Some(argument) = arguments.next() {
@@ -155,6 +158,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
             "--against" => options.against = Some(Address::parse(&value()?)?),
             "--clients" => options.clients = Some(number(value()?)? as usize),
             "--storm" => options.storm = overload::Storm::parse(&value()?)?,
+            "--apart" => options.processors = overload::Processors::Apart,
             "--objects" => options.objects = number(value()?)? as usize,
             "--bytes" => options.bytes = number(value()?)? as usize,
             "--flag" => options.plan.flags.push(value()?),
@@ -229,6 +233,7 @@ fn overloaded(options: &Options) -> Result<bool, String> {
             objects: options.objects,
             bytes: options.bytes,
             storm: options.storm,
+            processors: options.processors,
             flags,
         })?;
         println!("== priority and fairness: {fairness}\nidle\n{}storm\n{}", idle.text(), stormy.text());

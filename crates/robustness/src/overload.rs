@@ -58,6 +58,29 @@ impl Storm {
     }
 }
 
+/// Who runs where. Apart, what the storm takes of the machine is not taken from the server, and what is left is the server's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Processors {
+    Shared,
+    /// The server has the first one, clients the second.
+    Apart,
+}
+
+impl Processors {
+    /// Of this process, and of what it starts from now on.
+    fn stay_on(self, processor: &str) -> Result<(), String> {
+        if self == Processors::Shared {
+            return Ok(());
+        }
+        let own = std::process::id().to_string();
+        let set = Command::new("taskset").args(["-a", "-c", "-p", processor, &own]).stdout(Stdio::null()).status();
+        match set {
+            Ok(status) if status.success() => Ok(()),
+            other => Err(format!("taskset: {other:?}")),
+        }
+    }
+}
+
 #[derive(Debug, Clone)]
 pub struct Options {
     pub program: PathBuf,
@@ -67,6 +90,7 @@ pub struct Options {
     pub objects: usize,
     pub bytes: usize,
     pub storm: Storm,
+    pub processors: Processors,
     pub flags: Vec<String>,
 }
 
@@ -131,7 +155,9 @@ pub fn problems(idle: &Measured, stormy: &Measured) -> Vec<String> {
 pub fn run(options: &Options) -> Result<(Measured, Measured), String> {
     let mut plan = Plan::new(options.program.clone(), Store::Memory, 1);
     plan.flags.clone_from(&options.flags);
+    options.processors.stay_on("0")?;
     let site = Site::start(&plan)?;
+    options.processors.stay_on("1")?;
     prepare(&site, options)?;
     let idle = measure(&site, options, 0)?;
     let stormy = measure(&site, options, options.clients)?;
@@ -154,14 +180,14 @@ fn prepare(site: &Site, options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// A storm of so many clients, in a process of its own with little priority: it stands for machines elsewhere.
+/// A storm of so many clients, in a process of its own that runs when nobody else would: it stands for machines elsewhere.
 fn measure(site: &Site, options: &Options, clients: usize) -> Result<Measured, String> {
     let port = site.servers[0].port;
     let seconds = options.duration.as_secs().to_string();
     let storm = (clients > 0).then(|| {
         let own = std::env::current_exe().map_err(|error| error.to_string())?;
-        Command::new("nice")
-            .args(["-n", "15"])
+        Command::new("chrt")
+            .args(["--idle", "0"])
             .arg(own)
             .args(["storm", &port.to_string(), &clients.to_string(), &seconds, options.storm.name()])
             .stdout(Stdio::piped())

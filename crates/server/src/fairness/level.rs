@@ -10,6 +10,7 @@ use kubelith_fairness::spec::Discipline;
 use kubelith_fairness::work::Work;
 use kubelith_fairness::{Admission, Nanos, QueueSet, SECOND, Ticket};
 use kubelith_http::RequestInfo;
+use kubelith_http::turns::Turns;
 use kubelith_meta::Str;
 use kubelith_meta::time::wall_time;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -63,6 +64,8 @@ pub struct Level {
     pub quiescing: AtomicBool,
     idle: Arc<Notify>,
     dropped: Mutex<Dropped>,
+    /// Of those who have seats.
+    pub turns: Arc<Turns>,
 }
 
 pub struct LevelState {
@@ -84,6 +87,7 @@ impl Level {
             quiescing: AtomicBool::new(false),
             idle,
             dropped: Mutex::default(),
+            turns: Arc::default(),
         }
     }
 

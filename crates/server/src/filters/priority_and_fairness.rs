@@ -5,7 +5,7 @@ use super::max_in_flight::too_many_requests;
 use crate::fairness::{Fairness, Permit, Schema, Started};
 use http::HeaderName;
 use kubelith_http::latency::{Part, track};
-use kubelith_http::{BoxHandler, Handler, Reply, Request, Response};
+use kubelith_http::{Body, BoxHandler, Handler, Reply, Request, Response};
 use kubelith_observe::metrics::requests::RequestMetrics;
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,23 +64,37 @@ impl Handler for Link {
 
 impl Inner {
     /// Seats are held until the answer is sent; those of a watch until it has begun.
-    fn run(&self, request: Request, permit: Permit) -> Reply {
+    fn run(self: &Arc<Self>, request: Request, permit: Permit) -> Reply {
+        let schema = permit.schema();
+        // Those who have no limits go first.
+        let turn = if schema.is_exempt() { None } else { schema.level.turns.take() };
+        let Some(turn) = turn else { return self.run_now(request, permit) };
+        let inner = self.clone();
+        Reply::pending(async move {
+            turn.await;
+            inner.run_now(request, permit).await
+        })
+    }
+
+    fn run_now(&self, request: Request, permit: Permit) -> Reply {
+        let schema = permit.schema();
+        let turns = (!schema.is_exempt()).then(|| schema.level.turns.clone());
+        // Long answers of those who have limits make room for the others.
+        let in_turn = move |body: Body| match turns {
+            Some(turns) => body.taking_turns(turns),
+            None => body,
+        };
         if request.info().verb == "watch" {
             let watching = self.fairness.watching(&request);
             return self.next.handle(request).map(|response| {
                 let response = with_ids(response, permit.schema());
                 drop(permit);
-                response.map(|body| body.with_guard(watching))
+                response.map(|body| in_turn(body.with_guard(watching)))
             });
         }
-        let is_exempt = permit.schema().is_exempt();
-        self.next.handle(request).map(move |response| {
-            with_ids(response, permit.schema()).map(|body| {
-                let body = body.with_guard(permit);
-                // Long answers of those who have limits make room for the others; those who have none go first.
-                if is_exempt { body } else { body.taking_turns() }
-            })
-        })
+        self.next
+            .handle(request)
+            .map(move |response| with_ids(response, permit.schema()).map(|body| in_turn(body.with_guard(permit))))
     }
 
     fn refuse(&self, request: &Request, schema: &Schema) -> Response {

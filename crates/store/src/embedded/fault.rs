@@ -36,6 +36,8 @@ struct DiskState {
     capacity: Option<u64>,
     /// Whether `available` tells of the capacity, as a file system does unless others eat the space at once.
     silent_capacity: bool,
+    /// The next cut of the file fails for want of space.
+    fail_cut: bool,
     acked: u64,
     syncs: u64,
     fail_syncs: bool,
@@ -197,6 +199,16 @@ impl FaultyDisk {
         state.silent_capacity = true;
     }
 
+    /// The next cut of the file fails for want of space: a file system that copies what it changes needs some for that, too.
+    pub fn fail_cut(&self) {
+        self.lock().fail_cut = true;
+    }
+
+    /// Whether it is yet to come.
+    pub fn fails_cut(&self) -> bool {
+        self.lock().fail_cut
+    }
+
     pub fn used(&self) -> u64 {
         self.lock().blocks.len() as u64 * BLOCK as u64
     }
@@ -294,6 +306,9 @@ impl StorageBackend for FaultyDisk {
     fn set_len(&self, len: u64) -> io::Result<()> {
         let mut state = self.lock();
         state.burn()?;
+        if (len as usize) < state.content.len() && std::mem::take(&mut state.fail_cut) {
+            return Err(ErrorKind::StorageFull.into());
+        }
         state.content.resize(len as usize);
         state.unsynced.push(Change::SetLen(len));
         Ok(())

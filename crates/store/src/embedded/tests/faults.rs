@@ -164,6 +164,31 @@ async fn a_batch_that_is_not_written_tells_nothing_of_itself() {
     }
 }
 
+/// The file is cut after the commit is on the disk, which then is told as one that failed.
+#[tokio::test(start_paused = true)]
+async fn a_write_whose_commit_failed_although_it_is_on_the_disk_is_answered_and_heard_of() {
+    let disk = FaultyDisk::new();
+    let history = HistoryLimits { age: Duration::ZERO, bytes: 0 };
+    let options = EmbeddedOptions { reserve_bytes: 0, history, ..EmbeddedOptions::new("") };
+    let (store, mut writer) =
+        EmbeddedStore::assemble(Arc::new(disk.clone()), options, Offload::InPlace, WatchLimits::default()).unwrap();
+    let mut watch = store.watch(WatchRequest::new(KeyRange::all(), Revision(1))).await.unwrap();
+    let large = Bytes::from("x".repeat(4 << 20));
+    disk.fail_cut();
+    for value in std::iter::once(large).chain((0..100).map(|i| Bytes::from(i.to_string()))) {
+        let mut put = store.put("a".into(), value, Expect::Any, None);
+        assert!(futures::poll!(&mut put).is_pending());
+        writer = writer.step(1).expect("want of space is no end");
+        let revision = put.await.expect("it is on the disk");
+        let batch = tokio::time::timeout(Duration::from_secs(1), watch.next()).await.expect("nothing is heard of it");
+        assert_eq!(batch.unwrap().unwrap().events[0].revision(), revision);
+        if !disk.fails_cut() {
+            return;
+        }
+    }
+    panic!("the file was never cut");
+}
+
 /// What the kernel still shows of a file whose sync failed may never come to the disk, so that nothing can be built on it.
 #[tokio::test]
 async fn a_sync_that_fails_while_the_file_is_opened_again_poisons_the_store() {

@@ -11,6 +11,7 @@ mod objects;
 mod outcome;
 mod process;
 mod report;
+mod static_files;
 mod target;
 mod upkeep;
 mod watch;
@@ -19,6 +20,7 @@ mod webhook;
 use loads::{Load, Size};
 use objects::Kind;
 use report::Row;
+use static_files::StaticFiles;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -47,6 +49,8 @@ bench [options] [load]...
   --store NAME          of the server that is started: embedded (default), memory or etcd
   --against URL=PIDS    the same loads on this running server; PIDS (with commas) are its processes, its etcd's too
   --only URL=PIDS       only on this running server
+  --static NGINX        get and list also of this program, which serves what the server answers as files,
+                        of which it keeps as many open as there are pods (ulimit -n)
   --token T             (admintoken)
   --pods N              how many pods are created (2000)
   --kind NAME           pods (default; 8 KB) or configmaps (1 KB): of what the loads of the usual kind, and those after them, are
@@ -69,6 +73,7 @@ struct Options {
     store: String,
     against: Option<String>,
     only: Option<String>,
+    files: Option<PathBuf>,
     token: String,
     size: Size,
     json: bool,
@@ -99,6 +104,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>>
         store: "embedded".to_owned(),
         against: None,
         only: None,
+        files: None,
         token: "admintoken".to_owned(),
         size: Size {
             kind: Kind::Pods,
@@ -126,6 +132,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>>
             "--store" => options.store = value()?,
             "--against" => options.against = Some(value()?),
             "--only" => options.only = Some(value()?),
+            "--static" => options.files = Some(value()?.into()),
             "--token" => options.token = value()?,
             "--pods" => options.size.pods = value()?.parse()?,
             "--kind" => {
@@ -156,7 +163,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>>
     Ok(Some(options))
 }
 
-async fn run(options: Options) -> Result<()> {
+async fn run(mut options: Options) -> Result<()> {
     let mut targets = targets(&options)?;
     for target in &targets {
         println!("{}: {}", target.name, target.describe()?);
@@ -165,6 +172,9 @@ async fn run(options: Options) -> Result<()> {
     let mut rows = Rows { rows: Vec::new(), json: options.json };
     if options.sizes.is_empty() {
         for load in &options.loads {
+            if let Some(program) = options.files.take_if(|_| StaticFiles::serves(*load)) {
+                targets.push(Target::of_files(&program, &targets[0], &options.size).await?);
+            }
             rows.measure(*load, &mut targets, &options.size).await?;
         }
     }
@@ -211,7 +221,7 @@ struct Rows {
 impl Rows {
     /// On one target after the other, so that each has the machine to itself.
     async fn measure(&mut self, load: Load, targets: &mut [Target], size: &Size) -> Result<()> {
-        for target in targets {
+        for target in targets.iter_mut().filter(|target| target.serves(load)) {
             let before = target.usage()?;
             let outcome = match load {
                 Load::Restart => upkeep::restart(target)?,

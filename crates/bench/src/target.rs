@@ -2,11 +2,13 @@
 
 use crate::Result;
 use crate::client::Endpoint;
+use crate::loads::{Load, Size};
 use crate::process::{self, Usage};
+use crate::static_files::{self, StaticFiles};
 use kubelith_conformance::harness::{Launch, Server, Store};
 use kubelith_conformance::http::Address;
 use kubelith_conformance::replay::Tokens;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub struct Target {
@@ -16,6 +18,8 @@ pub struct Target {
     /// From the start of the process until it said that it is ready.
     started_in: Option<Duration>,
     process: Option<Server>,
+    /// In the place of a server: it answers some loads only.
+    files: Option<StaticFiles>,
     tokens: Tokens,
 }
 
@@ -31,8 +35,27 @@ impl Target {
             pids: server.pids(),
             started_in: Some(server.ready_in),
             process: Some(server),
+            files: None,
             tokens,
         })
+    }
+
+    /// nginx with the objects of a server that was started here.
+    pub async fn of_files(program: &Path, from: &Target, size: &Size) -> Result<Target> {
+        let (files, endpoint) = static_files::start(program, from, size).await?;
+        Ok(Target {
+            name: "nginx (files)".to_owned(),
+            endpoint,
+            pids: vec![files.id()],
+            started_in: None,
+            process: None,
+            files: Some(files),
+            tokens: Tokens::default(),
+        })
+    }
+
+    pub fn serves(&self, load: Load) -> bool {
+        self.files.is_none() || StaticFiles::serves(load)
     }
 
     /// The server, if it was started here.
@@ -58,7 +81,8 @@ impl Target {
         let (url, pids) = text.rsplit_once('=').ok_or_else(|| format!("{text:?} is not URL=PID"))?;
         let pids = pids.split(',').map(str::parse).collect::<std::result::Result<_, _>>()?;
         let endpoint = Endpoint::new(Address::parse(url)?, token);
-        Ok(Target { name: url.to_owned(), endpoint, pids, started_in: None, process: None, tokens: Tokens::default() })
+        let (name, tokens) = (url.to_owned(), Tokens::default());
+        Ok(Target { name, endpoint, pids, started_in: None, process: None, files: None, tokens })
     }
 
     /// Ends what was started here.

@@ -26,6 +26,9 @@ const EVENTS: usize = 1_000;
 /// JSON packed in one sweep of all resources, some 0.3 s of processor time: a server that has just loaded 100,000 pods is done
 /// after two minutes.
 const SWEEP_BYTES: usize = 64 << 20;
+/// Objects that sweeps which find nothing to pack look at for each second that passes: some 10 ms of processor time. A resource that
+/// has a million of them and changes all the time is looked at each minute.
+const LOOKS_PER_SECOND: usize = 20_000;
 
 /// What sweeps of a resource know of each other.
 #[derive(Debug, Default)]
@@ -33,6 +36,8 @@ pub(super) struct Packing {
     latest: Option<Arc<Dictionary>>,
     /// What `ResourceCache::changes` was in a sweep that left nothing to do.
     settled: Option<u64>,
+    /// There is no sweep before.
+    rests_until: u32,
 }
 
 /// What a sweep looks at.
@@ -81,11 +86,17 @@ impl ResourceCache {
         if packing.settled == Some(changes) && sweeping == Sweeping::Changed {
             return;
         }
+        if now < packing.rests_until {
+            return;
+        }
+        let before = *left;
         let mut sweep = Sweep::new(now, &mut packing.latest, left);
         let objects = sweep.objects(self);
         let past = sweep.past(self);
         let (bytes, is_settled) = (sweep.bytes, sweep.is_settled);
         packing.settled = is_settled.then_some(changes);
+        let rest = if *left == before { self.len() / LOOKS_PER_SECOND } else { 0 };
+        packing.rests_until = now + rest as u32;
         *self.packed.lock().expect("no panic under this lock") = PackedStats { objects, past, bytes };
     }
 }
@@ -323,6 +334,31 @@ mod tests {
             }
         }
         assert!(before > 300_000);
+    }
+
+    #[test]
+    fn many_objects_are_looked_at_less_often() {
+        let cache = filled();
+        let tiny = |i: usize| {
+            let rendered = Rendered { json: b"{}".into(), ..Rendered::default() };
+            CachedObject::new(
+                format!("tiny/{i:06}").as_str().into(),
+                (3 * COUNT + i) as i64,
+                EventKind::Added,
+                rendered,
+            )
+        };
+        cache.apply((0..2 * LOOKS_PER_SECOND).map(|i| (EventKind::Added, tiny(i))));
+        let sweep = |now| {
+            cache.pack_unused(now, &mut SWEEP_BYTES.clone(), Sweeping::All);
+            cache.stats().packed.objects
+        };
+        assert_eq!(sweep(100), 0);
+        let (past, unused) = (100 + PAST_SECONDS, 100 + UNUSED_SECONDS);
+        assert_eq!(sweep(past), 0, "the past is packed, and there is no rest");
+        assert_eq!(sweep(unused - 1), 0, "nothing is packed");
+        assert_eq!(sweep(unused), 0, "it rests");
+        assert!(sweep(unused + 1) > 0);
     }
 
     #[test]

@@ -19,8 +19,8 @@ use std::path::{Path, PathBuf};
 
 /// Pages kept in memory while a folder is worked on.
 const CACHE_BYTES: usize = 8 << 20;
-/// Bytes of records per transaction of a copy: bounds its memory.
-const COPY_STEP_BYTES: usize = 16 << 20;
+/// Bytes of records per transaction of a copy: bounds its memory, and what a sync of the store may have to wait for.
+const COPY_STEP_BYTES: usize = 4 << 20;
 /// Problems that a check lists; the rest is only counted.
 const LISTED_PROBLEMS: usize = 100;
 
@@ -204,13 +204,17 @@ pub(super) fn copy(snapshot: &Snapshot, to: &Path) -> Result<Revision> {
 
 fn fill(snapshot: &Snapshot, to: &Path) -> Result<()> {
     let file = private().create_new(true).open(to).map_err(|error| unavailable("making", to, error))?;
+    let syncing = file.try_clone().map_err(|error| unavailable("making", to, error))?;
     let db = Database::builder().set_cache_size(CACHE_BYTES).create_file(file).map_err(open_failure)?;
     initialize(&db)?;
     let step = |fill: &mut dyn FnMut(&WriteTransaction) -> Result<()>| -> Result<()> {
         let mut txn = db.begin_write().map_err(failure)?;
         txn.set_durability(Durability::None).map_err(|error| StoreError::Unavailable(error.to_string()))?;
         fill(&txn)?;
-        txn.commit().map_err(failure)
+        txn.commit().map_err(failure)?;
+        // What is written goes to the disk in pieces: the file system makes the syncs of a store that is written to meanwhile
+        // wait for all that is not there yet.
+        syncing.sync_data().map_err(|error| unavailable("writing", to, error))
     };
     let mut records = snapshot.records.range::<u64>(..).map_err(failure)?.peekable();
     while records.peek().is_some() {

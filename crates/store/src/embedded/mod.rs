@@ -52,6 +52,9 @@ pub(crate) use writer::Writer;
 const MAX_WAITING_BYTES: usize = 64 << 20;
 /// Longer keys are refused. etcd takes any; Kubernetes' stay below 1,000.
 const MAX_KEY_BYTES: usize = 32 << 10;
+/// How far a backup steps back behind everything else. 19 is the most, with which a busy machine would hardly get it done.
+#[cfg(target_os = "linux")]
+const BACKUP_NICE: i32 = 10;
 /// How long a read waits for the data file to be opened again after the disk was full.
 const REOPEN_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -328,8 +331,14 @@ impl EmbeddedStore {
         self.settled().await?;
         let snapshot = self.handle.shared.current()?;
         let to = to.into();
-        let copied = tokio::task::spawn_blocking(move || maintain::copy(&snapshot, &to)).await;
-        copied.map_err(|error| StoreError::Unavailable(format!("the backup ended early: {error}")))?
+        let (reply, copied) = oneshot::channel();
+        let thread = std::thread::Builder::new().name("store-backup".into()).spawn(move || {
+            give_way();
+            // Whoever asked may have left: the file is there all the same.
+            let _ = reply.send(maintain::copy(&snapshot, &to));
+        });
+        thread.map_err(|error| StoreError::Unavailable(format!("starting the backup: {error}")))?;
+        copied.await.map_err(|error| StoreError::Unavailable(format!("the backup ended early: {error}")))?
     }
 
     async fn send<T>(
@@ -350,6 +359,15 @@ impl EmbeddedStore {
             // The writer went away with the request in its hands.
             Err(_) => Err(shared.check().err().unwrap_or(StoreError::Closed)),
         }
+    }
+}
+
+/// Lets other threads go first: this one gets a tenth of a processor that they keep busy. Linux has this for each thread; elsewhere it would
+/// be the whole process.
+fn give_way() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::setpriority_process(None, BACKUP_NICE) {
+        tracing::debug!(%error, "the backup runs at the priority of the server");
     }
 }
 

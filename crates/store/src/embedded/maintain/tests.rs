@@ -55,6 +55,23 @@ async fn a_backup_taken_while_serving_restores_everything() {
 }
 
 #[tokio::test]
+async fn a_backup_of_many_steps_has_everything() {
+    let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let store = open(folder.path());
+    let size = COPY_STEP_BYTES / 4;
+    for i in 0..10_u8 {
+        store.put(format!("/registry/secrets/ns/{i}").into(), vec![i; size].into(), Expect::Any, None).await.unwrap();
+    }
+    let expected = store.range(RangeRequest::new(KeyRange::all())).await.unwrap();
+    let file = elsewhere.path().join("backup");
+    store.backup(&file).await.unwrap();
+    let target = elsewhere.path().join("restored");
+    restore(&file, &target, 0).unwrap();
+    assert_eq!(check(&target).unwrap().problems, [""; 0]);
+    assert!(open(&target).range(RangeRequest::new(KeyRange::all())).await.unwrap() == expected);
+}
+
+#[tokio::test]
 async fn nobody_else_can_read_what_is_stored() {
     use std::os::unix::fs::PermissionsExt;
     let elsewhere = tempfile::tempdir().unwrap();

@@ -20,7 +20,6 @@ mod webhook;
 use loads::{Load, Size};
 use objects::Kind;
 use report::Row;
-use static_files::StaticFiles;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -172,8 +171,8 @@ async fn run(mut options: Options) -> Result<()> {
     let mut rows = Rows { rows: Vec::new(), json: options.json };
     if options.sizes.is_empty() {
         for load in &options.loads {
-            if let Some(program) = options.files.take_if(|_| StaticFiles::serves(*load)) {
-                targets.push(Target::of_files(&program, &targets[0], &options.size).await?);
+            if let Some(program) = options.files.take_if(|_| static_files::serve(*load)) {
+                targets.push(static_files::start(&program, &targets[0], &options.size).await?);
             }
             rows.measure(*load, &mut targets, &options.size).await?;
         }
@@ -221,7 +220,7 @@ struct Rows {
 impl Rows {
     /// On one target after the other, so that each has the machine to itself.
     async fn measure(&mut self, load: Load, targets: &mut [Target], size: &Size) -> Result<()> {
-        for target in targets.iter_mut().filter(|target| target.serves(load)) {
+        for target in targets.iter_mut().filter(|target| !target.is_of_files() || static_files::serve(load)) {
             let before = target.usage()?;
             let outcome = match load {
                 Load::Restart => upkeep::restart(target)?,

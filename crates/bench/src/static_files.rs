@@ -3,12 +3,12 @@
 use crate::Result;
 use crate::client::{Call, Connection, Endpoint};
 use crate::loads::{Load, Size};
-use crate::target::Target;
+use crate::target::{Killed, Target};
 use http_body_util::BodyExt;
 use kubelith_conformance::harness::free_port;
 use kubelith_conformance::http::Address;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// It reads a configuration of a few lines.
@@ -17,29 +17,13 @@ const POLL: Duration = Duration::from_millis(10);
 /// The page of a list, beside the folder of its objects.
 const PAGE: &str = "/page";
 
-/// A process that is killed when this goes.
-pub struct StaticFiles(Child);
-
-impl Drop for StaticFiles {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-impl StaticFiles {
-    /// What it can be asked.
-    pub fn serves(load: Load) -> bool {
-        matches!(load, Load::Get | Load::List)
-    }
-
-    pub fn id(&self) -> u32 {
-        self.0.id()
-    }
+/// What files can be asked.
+pub fn serve(load: Load) -> bool {
+    matches!(load, Load::Get | Load::List)
 }
 
 /// Takes the objects of the server as they are now. It serves with the server's certificate.
-pub async fn start(program: &Path, from: &Target, size: &Size) -> Result<(StaticFiles, Endpoint)> {
+pub async fn start(program: &Path, from: &Target, size: &Size) -> Result<Target> {
     let server = from.started()?;
     let folder = server.dir.path().join("static");
     let path = size.kind.path();
@@ -59,7 +43,7 @@ pub async fn start(program: &Path, from: &Target, size: &Size) -> Result<(Static
     let mut command = Command::new(program);
     command.arg("-p").arg(&folder).arg("-c").arg(&file).stdin(Stdio::null()).stdout(Stdio::null());
     let child = command.spawn().map_err(|error| format!("{}: {error}", program.display()))?;
-    let files = StaticFiles(child);
+    let files = Killed(child);
     let endpoint = Endpoint::new(Address::parse(&format!("https://127.0.0.1:{port}"))?, "");
     let end = Instant::now() + START_LIMIT;
     while endpoint.connect().await.is_err() {
@@ -68,7 +52,7 @@ pub async fn start(program: &Path, from: &Target, size: &Size) -> Result<(Static
         }
         tokio::time::sleep(POLL).await;
     }
-    Ok((files, endpoint))
+    Ok(Target::of_files("nginx (files)", endpoint, files))
 }
 
 async fn read(connection: &mut Connection, path: String) -> Result<bytes::Bytes> {

@@ -2,14 +2,23 @@
 
 use crate::Result;
 use crate::client::Endpoint;
-use crate::loads::{Load, Size};
 use crate::process::{self, Usage};
-use crate::static_files::{self, StaticFiles};
 use kubelith_conformance::harness::{Launch, Server, Store};
 use kubelith_conformance::http::Address;
 use kubelith_conformance::replay::Tokens;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::process::Child;
 use std::time::Duration;
+
+/// A process that is killed when this goes.
+pub struct Killed(pub Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
 
 pub struct Target {
     pub name: String,
@@ -18,8 +27,8 @@ pub struct Target {
     /// From the start of the process until it said that it is ready.
     started_in: Option<Duration>,
     process: Option<Server>,
-    /// In the place of a server: it answers some loads only.
-    files: Option<StaticFiles>,
+    /// In the place of a server.
+    files: Option<Killed>,
     tokens: Tokens,
 }
 
@@ -40,22 +49,21 @@ impl Target {
         })
     }
 
-    /// nginx with the objects of a server that was started here.
-    pub async fn of_files(program: &Path, from: &Target, size: &Size) -> Result<Target> {
-        let (files, endpoint) = static_files::start(program, from, size).await?;
-        Ok(Target {
-            name: "nginx (files)".to_owned(),
+    /// A program that serves files.
+    pub fn of_files(name: &str, endpoint: Endpoint, program: Killed) -> Target {
+        Target {
+            name: name.to_owned(),
             endpoint,
-            pids: vec![files.id()],
+            pids: vec![program.0.id()],
             started_in: None,
             process: None,
-            files: Some(files),
+            files: Some(program),
             tokens: Tokens::default(),
-        })
+        }
     }
 
-    pub fn serves(&self, load: Load) -> bool {
-        self.files.is_none() || StaticFiles::serves(load)
+    pub fn is_of_files(&self) -> bool {
+        self.files.is_some()
     }
 
     /// The server, if it was started here.

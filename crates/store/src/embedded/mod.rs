@@ -109,7 +109,7 @@ struct Handle {
 
 /// What the writer and the callers share.
 struct Shared {
-    queue: Queue,
+    queue: Arc<Queue>,
     hub: Arc<WatchHub>,
     /// `None` once closed. Replaced under the hub's lock; see [`WatchHub::publish`].
     snapshot: ArcSwapOption<Snapshot>,
@@ -145,7 +145,7 @@ impl Shared {
     ) -> Arc<Shared> {
         let EmbeddedOptions { history, cache_bytes, reserve_bytes, clock, progress, .. } = options;
         Arc::new(Shared {
-            queue: Queue::default(),
+            queue: Arc::default(),
             hub: WatchHub::with(snapshot.state.revision(), watches),
             snapshot: ArcSwapOption::new(Some(Arc::new(snapshot))),
             status: Mutex::new(Status::Open),

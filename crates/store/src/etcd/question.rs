@@ -60,6 +60,8 @@ impl<T: Clone + Send + 'static> Question<T> {
     /// Asks for all who wait, until nobody does.
     async fn answer<F: Future<Output = Result<T>>>(self: Arc<Self>, turn: u64, question: impl Fn() -> F) {
         loop {
+            // Whoever is ready to go on may want to know it, too: one round of the runtime for them.
+            tokio::task::yield_now().await;
             let waiting = {
                 let mut state = self.lock();
                 if state.turn != turn {

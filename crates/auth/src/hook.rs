@@ -40,7 +40,7 @@ impl Hooks for NoHooks {
 
 /// The document that was answered, or the Status that stands for its absence. An answer that cannot be read has no Status.
 pub fn answer(response: &FetchResponse) -> Result<Value, Failed> {
-    if !response.content_type.is_empty()
+    if !matches!(&*response.content_type, "" | "application/json")
         && let Err(why) = read_media_type(&response.content_type)
     {
         return Err(Failed::Refused(Box::new(Status::internal_error(why))));

@@ -3,7 +3,7 @@
 use super::hook::ReviewVersion;
 use super::shape;
 use crate::attributes::{Seen, name_of, namespace_of};
-use crate::expression::{options_of, user_info};
+use crate::expression::options_of;
 use crate::observe::Power;
 use crate::versioned;
 use bytes::Bytes;
@@ -11,7 +11,8 @@ use kubelith_codec::object::object_json;
 use kubelith_codec::{base64, json};
 use kubelith_meta::status::Outcome;
 use kubelith_meta::text::quote;
-use kubelith_meta::{GroupVersionKind, Status, Value};
+use kubelith_meta::user::User;
+use kubelith_meta::{GroupVersionKind, Status, Str, Value};
 use kubelith_registry::admission::{ObjectTexts, Request};
 use std::borrow::Cow;
 
@@ -100,7 +101,7 @@ pub fn write(request: Request<'_>, seen: &Seen, version: ReviewVersion, uid: &st
     write_text(&mut out, "namespace", namespace_of(request));
     write_text(&mut out, "operation", name_of(request.operation));
     push(&mut out, ",\"userInfo\":");
-    json::write(&mut out, &user_info(&call.user));
+    write_user(&mut out, &call.user);
     push(&mut out, ",\"object\":");
     out.extend_from_slice(&texts.object);
     push(&mut out, ",\"oldObject\":");
@@ -120,6 +121,45 @@ fn write_members<const N: usize>(out: &mut Vec<u8>, members: [(&str, &str); N]) 
         json::write_string(out, text);
     }
     out.push(b'}');
+}
+
+/// As `user_info` says it, with its members in the order of their names.
+fn write_user(out: &mut Vec<u8>, user: &User) {
+    let start = out.len();
+    let key = |out: &mut Vec<u8>, key: &str| {
+        out.push(if out.len() == start { b'{' } else { b',' });
+        json::write_string(out, key);
+        out.push(b':');
+    };
+    if !user.extra.is_empty() {
+        key(out, "extra");
+        for (i, (key, values)) in user.extra.iter().enumerate() {
+            out.push(if i == 0 { b'{' } else { b',' });
+            json::write_string(out, key);
+            out.push(b':');
+            write_texts(out, values);
+        }
+        out.push(b'}');
+    }
+    if !user.groups.is_empty() {
+        key(out, "groups");
+        write_texts(out, &user.groups);
+    }
+    for (name, text) in [("uid", &user.uid), ("username", &user.name)] {
+        if !text.is_empty() {
+            key(out, name);
+            json::write_string(out, text);
+        }
+    }
+    out.extend_from_slice(if out.len() == start { b"{}" } else { b"}" });
+}
+
+fn write_texts(out: &mut Vec<u8>, texts: &[Str]) {
+    for (i, text) in texts.iter().enumerate() {
+        out.push(if i == 0 { b'[' } else { b',' });
+        json::write_string(out, text);
+    }
+    out.extend_from_slice(if texts.is_empty() { b"[]" } else { b"]" });
 }
 
 fn write_kind(out: &mut Vec<u8>, kind: &GroupVersionKind) {
@@ -157,20 +197,22 @@ pub fn decode(answer: &Value, version: ReviewVersion) -> Result<(), String> {
         ReviewVersion::V1 => ("v1", "v1beta1"),
         ReviewVersion::V1beta1 => ("v1beta1", "v1"),
     };
-    let said = |key: &str, default: &str| match answer.str_at(&[key]) {
-        "" => default.to_owned(),
-        said => said.to_owned(),
+    let (kind, api_version) = (answer.str_at(&["kind"]), answer.str_at(&["apiVersion"]));
+    let kind = if kind.is_empty() { KIND } else { kind };
+    let given = match api_version {
+        "" => Some(own),
+        said => said.strip_prefix(GROUP).and_then(|rest| rest.strip_prefix('/')),
     };
-    let (kind, api_version) = (said("kind", KIND), said("apiVersion", &format!("{GROUP}/{own}")));
-    match api_version.strip_prefix(GROUP).and_then(|rest| rest.strip_prefix('/')) {
+    match given {
         Some(given) if kind == KIND && given == other => {
             return Err(format!("converting ({other}.{KIND}) to ({own}.{KIND}): unknown conversion"));
         }
         Some(given) if kind == KIND && given == own => {}
-        None if (kind.as_str(), api_version.as_str()) == ("Status", "v1") => {
+        None if (kind, api_version) == ("Status", "v1") => {
             return Err(format!("converting (v1.Status) to ({own}.{KIND}): unknown conversion"));
         }
         _ => {
+            let api_version = if api_version.is_empty() { format!("{GROUP}/{own}") } else { api_version.to_owned() };
             return Err(format!(
                 "no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"{SCHEME}\""
             ));
@@ -243,4 +285,25 @@ pub fn denial(hook: &str, status: Option<Status>) -> Status {
         (message, _) => format!("{denied}: {message}"),
     };
     status
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expression::user_info;
+
+    #[test]
+    fn users_are_written_as_expressions_see_them() {
+        let nobody = User::default();
+        let alice = User { name: "al\"ice".into(), groups: vec!["a".into(), "b".into()], ..User::default() };
+        let mut all = User { uid: "u".into(), ..alice.clone() };
+        all.extra.insert("k/x".into(), vec!["1".into(), "2".into()]);
+        all.extra.insert("none".into(), Vec::new());
+        for user in [nobody, alice, all] {
+            let (mut found, mut want) = (Vec::new(), Vec::new());
+            write_user(&mut found, &user);
+            json::write(&mut want, &user_info(&user));
+            assert_eq!(String::from_utf8(found).unwrap(), String::from_utf8(want).unwrap());
+        }
+    }
 }

@@ -79,20 +79,35 @@ const REVIEW: Struct = Struct { name: "v1.AdmissionReview", members: &[("respons
 
 /// Whether all that is looked at has its type.
 pub fn check(review: &Value) -> Result<(), String> {
-    members(review, &REVIEW, "")
+    members(review, &REVIEW, None)
 }
 
-fn members(object: &Value, of: &Struct, path: &str) -> Result<(), String> {
+/// The way to a member, which only errors show.
+#[derive(Clone, Copy)]
+struct Path<'a> {
+    above: Option<&'a Path<'a>>,
+    name: &'a str,
+}
+
+impl std::fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if let Some(above) = self.above {
+            write!(f, "{above}.")?;
+        }
+        f.write_str(self.name)
+    }
+}
+
+fn members(object: &Value, of: &Struct, above: Option<&Path<'_>>) -> Result<(), String> {
     for (name, shape) in of.members {
         if let Some(value) = object.get(name).filter(|value| !value.is_null()) {
-            let path = if path.is_empty() { (*name).to_owned() } else { format!("{path}.{name}") };
-            member(value, *shape, of, &path)?;
+            member(value, *shape, of, &Path { above, name })?;
         }
     }
     Ok(())
 }
 
-fn member(value: &Value, shape: Shape, of: &Struct, path: &str) -> Result<(), String> {
+fn member(value: &Value, shape: Shape, of: &Struct, path: &Path<'_>) -> Result<(), String> {
     let wrong = |found: String, wanted: &str| {
         let owner = of.name.rsplit('.').next().unwrap_or(of.name);
         Err(format!("json: cannot unmarshal {found} into Go struct field {owner}.{path} of type {wanted}"))
@@ -123,10 +138,10 @@ fn member(value: &Value, shape: Shape, of: &Struct, path: &str) -> Result<(), St
             None => Ok(()),
         },
         (Shape::TextsByName, other) => wrong(kind(other), "map[string]string"),
-        (Shape::One(inner), Value::Object(_)) => members(value, inner, path),
+        (Shape::One(inner), Value::Object(_)) => members(value, inner, Some(path)),
         (Shape::One(inner), other) => wrong(kind(other), inner.name),
         (Shape::Many(inner), Value::Array(list)) => list.iter().try_for_each(|item| match item {
-            Value::Object(_) => members(item, inner, path),
+            Value::Object(_) => members(item, inner, Some(path)),
             Value::Null => Ok(()),
             other => wrong(kind(other), inner.name),
         }),

@@ -1,24 +1,22 @@
 //! Small requests with whole answers, on connections that are kept for the next one.
 //!
-//! Whoever asks drives the connection: the request is written, and its answer read, in the task that waits for it. A task
+//! Whoever asks moves the bytes: the request is written, and its answer read, in the task that waits for it. A task
 //! for each connection, as a pool for streams needs, would cost every call two wake-ups and a change of the thread. So nobody
 //! looks at a connection that waits: it is looked at before it is used again, and all of them once in a while, to close
 //! what the other side has closed, or what has waited for too long.
+//!
+//! No HTTP library is asked: one request with its answer after the other is little of what a library can do, and it took longer to
+//! move both through its queues than to write and read them.
 
-use super::dial::{DialError, Dialer, Stream};
-use super::transport::{Failed, IDLE_CONNECTIONS, IDLE_TIMEOUT, MAX_HEADERS};
-use bytes::{Bytes, BytesMut};
-use http::header::HOST;
+use super::answer::{Framing, Head};
+use super::dial::Dialer;
+use super::line::{BodyError, Line, Sent};
+use super::question::Question;
+use super::transport::{Failed, IDLE_CONNECTIONS, IDLE_TIMEOUT};
+use bytes::Bytes;
 use http::uri::Authority;
-use http::{HeaderValue, Uri, response};
-use http_body_util::BodyExt;
-use hyper::body::Incoming;
-use hyper::client::conn::http1::{self, SendRequest};
-use hyper_util::rt::TokioIo;
-use kubelith_http::RequestBody;
 use std::collections::HashMap;
 use std::future::poll_fn;
-use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -27,45 +25,6 @@ use tokio::time::Instant;
 
 /// How often connections that wait are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(15);
-
-/// A connection, and what is needed to ask on it. It is large, and passed on often: boxed.
-struct Line {
-    sender: SendRequest<RequestBody>,
-    connection: http1::Connection<TokioIo<Stream>, RequestBody>,
-    has_ended: bool,
-}
-
-impl Line {
-    async fn open(dialer: &Dialer, uri: &Uri) -> Result<Box<Line>, Failed> {
-        let stream = dialer.dial_uri(uri).await.map_err(|DialError(text)| Failed::fresh(text))?;
-        let shaken = http1::Builder::new().max_headers(MAX_HEADERS).handshake(TokioIo::new(stream)).await;
-        let (sender, connection) = shaken.map_err(|e| Failed::of(&e))?;
-        Ok(Box::new(Line { sender, connection, has_ended: false }))
-    }
-
-    /// Moves bytes, as far as that goes at this time. Errors are told to who waits for the answer.
-    fn advance(&mut self, cx: &mut Context<'_>) {
-        if !self.has_ended {
-            self.has_ended = Pin::new(&mut self.connection).poll(cx).is_ready();
-        }
-    }
-
-    /// The work needs bytes of this connection.
-    async fn drive<T>(&mut self, work: impl Future<Output = T>) -> T {
-        let mut work = pin!(work);
-        poll_fn(|cx| {
-            self.advance(cx);
-            work.as_mut().poll(cx)
-        })
-        .await
-    }
-
-    /// It can take a request, as far as one can tell without asking the other side.
-    fn is_usable(&mut self, cx: &mut Context<'_>) -> bool {
-        self.advance(cx);
-        !self.has_ended && self.sender.is_ready()
-    }
-}
 
 struct Waiting {
     line: Box<Line>,
@@ -115,32 +74,17 @@ impl Lines {
         locked(&self.idle)
     }
 
-    /// Sends a request whose URI is absolute. Dropping the future, or the answer, closes the connection.
-    pub async fn ask(&self, mut request: http::Request<RequestBody>) -> Result<Answer, Failed> {
-        let uri = request.uri().clone();
-        let server = uri.authority().cloned().ok_or_else(|| Failed::fresh("no Host in request URL".to_owned()))?;
-        if !request.headers().contains_key(HOST) {
-            request.headers_mut().insert(HOST, host_of(&server));
-        }
-        *request.uri_mut() = uri.path_and_query().map(|path| Uri::from(path.clone())).unwrap_or_default();
-        loop {
-            let (mut line, is_new) = match self.kept(&server).await {
-                Some(kept) => (kept, false),
-                None => (Line::open(&self.dialer, &uri).await?, true),
-            };
-            let sent = line.sender.try_send_request(request);
-            match line.drive(sent).await {
-                Ok(response) => {
-                    let (parts, body) = response.into_parts();
-                    return Ok(Answer { parts, body, line, server, lines: self.clone() });
-                }
-                Err(mut failed) => match failed.take_message() {
-                    // The other side closed the connection before anything was sent.
-                    Some(unsent) if !is_new => request = unsent,
-                    _ => return Err(Failed::of(failed.error())),
-                },
-            }
-        }
+    /// Sends a request. Dropping the future, or the answer, closes the connection.
+    pub async fn ask(&self, question: &Question) -> Result<Answer<'_>, Failed> {
+        let server = question.server();
+        let mut line = match self.kept(server).await {
+            Some(kept) => kept,
+            None => Line::open(&self.dialer, question).await?,
+        };
+        let (head, framing, sent) = line.ask(question).await?;
+        // Whatever is left of the request would be taken for the next one.
+        let is_kept = head.is_kept() && matches!(sent, Sent::Whole) && framing != Framing::UntilEnd;
+        Ok(Answer { head, framing, line, kept: is_kept.then(|| (self, server.clone())) })
     }
 
     async fn kept(&self, server: &Authority) -> Option<Box<Line>> {
@@ -184,65 +128,34 @@ async fn look_after(idle: Weak<Mutex<Idle>>) {
     }
 }
 
-fn host_of(server: &Authority) -> HeaderValue {
-    let text = server.as_str();
-    let without_user = text.rsplit_once('@').map_or(text, |(_, host)| host);
-    HeaderValue::try_from(without_user).unwrap_or(HeaderValue::from_static(""))
-}
-
 /// The head of an answer; its body is still to be read.
-pub(super) struct Answer {
-    pub parts: response::Parts,
-    body: Incoming,
+pub(super) struct Answer<'a> {
+    pub head: Head,
+    framing: Framing,
     line: Box<Line>,
-    server: Authority,
-    lines: Lines,
+    /// Where the connection is kept once the body was read, if both sides want that.
+    kept: Option<(&'a Lines, Authority)>,
 }
 
-/// Why a body is not there.
-#[derive(Debug)]
-pub(super) enum BodyError {
-    TooLong,
-    Broken(hyper::Error),
-}
-
-impl Answer {
-    /// The body, within a limit; the connection is kept then, if both sides want that.
-    pub async fn read(self, limit: usize) -> Result<(response::Parts, Bytes), BodyError> {
-        let Answer { parts, mut body, mut line, server, lines } = self;
-        let bytes = line.drive(whole(&mut body, limit)).await?;
-        drop(body);
-        if poll_fn(|cx| Poll::Ready(line.is_usable(cx))).await {
+impl Answer<'_> {
+    /// The body, within a limit.
+    pub async fn read(self, limit: usize) -> Result<(Head, Bytes), BodyError> {
+        let Answer { head, framing, mut line, kept } = self;
+        let body = line.body(&framing, limit).await?;
+        // What comes unasked is no answer to the next request.
+        if let Some((lines, server)) = kept.filter(|_| line.is_silent()) {
             lines.keep(server, line);
         }
-        Ok((parts, bytes))
+        Ok((head, body))
     }
-}
-
-async fn whole(body: &mut Incoming, limit: usize) -> Result<Bytes, BodyError> {
-    let mut first = Bytes::new();
-    let mut rest = BytesMut::new();
-    while let Some(frame) = body.frame().await {
-        let Ok(data) = frame.map_err(BodyError::Broken)?.into_data() else { continue };
-        if first.len().max(rest.len()) + data.len() > limit {
-            return Err(BodyError::TooLong);
-        }
-        if first.is_empty() {
-            first = data;
-            continue;
-        }
-        if rest.is_empty() {
-            rest.extend_from_slice(&first);
-        }
-        rest.extend_from_slice(&data);
-    }
-    Ok(if rest.is_empty() { first } else { rest.freeze() })
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::question::Draft;
     use super::*;
     use crate::egress::Route;
+    use http::Uri;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpListener, TcpStream};
@@ -273,11 +186,9 @@ mod tests {
             Peer { uri, connections, ended }
         }
 
-        fn request(&self) -> http::Request<RequestBody> {
-            let mut request = http::Request::new(RequestBody::Full(Some(Bytes::from_static(b"question"))));
-            *request.method_mut() = http::Method::POST;
-            *request.uri_mut() = self.uri.clone();
-            request
+        fn request(&self) -> Question {
+            let draft = Draft::new(&http::Method::POST, self.uri.clone(), None).unwrap();
+            draft.done(Some(Bytes::from_static(b"question")))
         }
     }
 
@@ -310,11 +221,12 @@ mod tests {
     async fn a_connection_serves_one_request_after_the_other() {
         let (peer, lines) = (Peer::answering(usize::MAX, HELLO).await, lines());
         for _ in 0..3 {
-            let (parts, body) = lines.ask(peer.request()).await.unwrap().read(5).await.unwrap();
-            assert_eq!((parts.status.as_u16(), &body[..]), (200, &b"hello"[..]));
+            let (head, body) = lines.ask(&peer.request()).await.unwrap().read(5).await.unwrap();
+            assert_eq!((head.status.as_u16(), &body[..]), (200, &b"hello"[..]));
         }
         assert_eq!((peer.connections.load(Ordering::Relaxed), kept(&lines)), (1, 1));
-        let (one, two) = tokio::join!(lines.ask(peer.request()), lines.ask(peer.request()));
+        let question = peer.request();
+        let (one, two) = tokio::join!(lines.ask(&question), lines.ask(&question));
         drop((one.unwrap().read(5).await.unwrap(), two.unwrap().read(5).await.unwrap()));
         assert_eq!((peer.connections.load(Ordering::Relaxed), kept(&lines)), (2, 2));
     }
@@ -323,7 +235,7 @@ mod tests {
     async fn a_connection_that_was_closed_meanwhile_is_replaced() {
         let (mut peer, lines) = (Peer::answering(1, HELLO).await, lines());
         for _ in 0..3 {
-            lines.ask(peer.request()).await.unwrap().read(5).await.unwrap();
+            lines.ask(&peer.request()).await.unwrap().read(5).await.unwrap();
             peer.ended.recv().await.unwrap();
             readable(&lines).await;
         }
@@ -345,9 +257,9 @@ mod tests {
     #[tokio::test]
     async fn an_answer_that_is_not_read_to_its_end_closes_the_connection() {
         let (mut peer, lines) = (Peer::answering(usize::MAX, HELLO).await, lines());
-        drop(lines.ask(peer.request()).await.unwrap());
+        drop(lines.ask(&peer.request()).await.unwrap());
         peer.ended.recv().await.unwrap();
-        assert!(matches!(lines.ask(peer.request()).await.unwrap().read(4).await, Err(BodyError::TooLong)));
+        assert!(matches!(lines.ask(&peer.request()).await.unwrap().read(4).await, Err(BodyError::TooLong)));
         peer.ended.recv().await.unwrap();
         assert_eq!(kept(&lines), 0);
     }
@@ -355,7 +267,8 @@ mod tests {
     #[tokio::test]
     async fn no_more_connections_are_kept_than_are_of_use() {
         let (mut peer, lines) = (Peer::answering(usize::MAX, HELLO).await, lines());
-        let many = (0..IDLE_CONNECTIONS + 1).map(|_| lines.ask(peer.request()));
+        let question = peer.request();
+        let many = (0..IDLE_CONNECTIONS + 1).map(|_| lines.ask(&question));
         for answer in futures::future::join_all(many).await {
             answer.unwrap().read(5).await.unwrap();
         }
@@ -368,9 +281,48 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn bodies_end_where_their_heads_say() {
+        for (text, want, is_kept) in [
+            (
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n",
+                Some("hello"),
+                true,
+            ),
+            ("HTTP/1.1 100 Go on\r\n\r\nHTTP/1.1 204 None\r\n\r\n", Some(""), true),
+            ("HTTP/1.1 200 OK\r\n\r\nhello", Some("hello"), false),
+            ("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello", Some("hello"), false),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello, unasked", Some("hello"), false),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello", None, false),
+            ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello", None, false),
+        ] {
+            let (peer, lines) = (Peer::answering(1, text).await, lines());
+            let read = lines.ask(&peer.request()).await.unwrap().read(100).await;
+            let body = read.ok().map(|(_, body)| String::from_utf8(body.to_vec()).unwrap());
+            assert_eq!((body.as_deref(), kept(&lines)), (want, usize::from(is_kept)), "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_server_may_answer_before_it_has_heard_everything() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let uri = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
+        let deaf = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            stream.write_all(HELLO.as_bytes()).await.unwrap();
+            stream
+        };
+        // More than any socket takes unread.
+        let body = Bytes::from(vec![0; 64 << 20]);
+        let (question, lines) = (Draft::new(&http::Method::POST, uri, None).unwrap().done(Some(body)), lines());
+        let (answer, _stream) = tokio::join!(lines.ask(&question), deaf);
+        let (head, body) = answer.unwrap().read(5).await.unwrap();
+        assert_eq!((head.status.as_u16(), &body[..], kept(&lines)), (200, &b"hello"[..], 0));
+    }
+
+    #[tokio::test]
     async fn a_server_that_only_hangs_up_is_asked_once() {
         let (peer, lines) = (Peer::answering(1, "").await, lines());
-        let failed = lines.ask(peer.request()).await.err().unwrap();
+        let failed = lines.ask(&peer.request()).await.err().unwrap();
         assert_eq!((failed.text.as_str(), peer.connections.load(Ordering::Relaxed)), ("EOF", 1));
     }
 }

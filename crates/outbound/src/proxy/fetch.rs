@@ -1,14 +1,17 @@
 //! Asking another server for a document, for our own use.
 
-use super::exchange::BodyError;
 use super::headers::set_user;
+use super::line::BodyError;
+use super::question::Draft;
 use super::{Identity, Target, Transport};
 use bytes::Bytes;
 use http::header::{ACCEPT, IF_NONE_MATCH};
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use kubelith_auth::User;
-use kubelith_http::RequestBody;
 use std::time::Duration;
+
+/// In the words of the HTTP library, which other bodies come through.
+const BROKEN_BODY: &str = "error reading a body from connection";
 
 /// A whole answer.
 #[derive(Debug, Clone)]
@@ -39,37 +42,34 @@ impl Transport {
         (limit, time): (usize, Duration),
     ) -> Result<Fetched, FetchFailed> {
         let no_answer = |e: super::ProxyError| FetchFailed::NoAnswer(e.to_string());
-        let mut request = http::Request::new(RequestBody::Full(None));
-        *request.uri_mut() = self.uri(target).map_err(no_answer)?;
-        set_user(request.headers_mut(), user, Identity::WithoutUid).map_err(no_answer)?;
-        request.headers_mut().insert(ACCEPT, HeaderValue::from_static(accept));
+        let uri = self.uri(target).map_err(no_answer)?;
+        let mut headers = HeaderMap::new();
+        set_user(&mut headers, user, Identity::WithoutUid).map_err(no_answer)?;
+        headers.insert(ACCEPT, HeaderValue::from_static(accept));
         if let Some(etag) = etag {
-            request.headers_mut().insert(IF_NONE_MATCH, etag.clone());
+            headers.insert(IF_NONE_MATCH, etag.clone());
         }
-        self.whole(request, limit, time).await
+        self.whole(uri, &headers, limit, time).await
     }
 
     /// GET as nobody, with the whole answer within `limit` bytes and `time`.
     pub async fn probe(&self, target: Target, limit: usize, time: Duration) -> Result<Fetched, FetchFailed> {
-        let mut request = http::Request::new(RequestBody::Full(None));
-        *request.uri_mut() = self.uri(target).map_err(|e| FetchFailed::NoAnswer(e.to_string()))?;
-        request.headers_mut().insert(ACCEPT, HeaderValue::from_static("*/*"));
-        self.whole(request, limit, time).await
+        let uri = self.uri(target).map_err(|e| FetchFailed::NoAnswer(e.to_string()))?;
+        let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("*/*"))]);
+        self.whole(uri, &headers, limit, time).await
     }
 
-    async fn whole(
-        &self,
-        request: http::Request<RequestBody>,
-        limit: usize,
-        time: Duration,
-    ) -> Result<Fetched, FetchFailed> {
+    async fn whole(&self, uri: Uri, headers: &HeaderMap, limit: usize, time: Duration) -> Result<Fetched, FetchFailed> {
         let whole = async {
-            let answer = self.ask(request).await.map_err(|e| FetchFailed::NoAnswer(e.text))?;
-            let (parts, body) = answer.read(limit).await.map_err(|e| match e {
+            let draft = Draft::new(&Method::GET, uri, None).map_err(|e| FetchFailed::NoAnswer(e.text))?;
+            let question =
+                headers.iter().fold(draft, |draft, (name, value)| draft.with(name.as_str(), value)).done(None);
+            let answer = self.ask(&question).await.map_err(|e| FetchFailed::NoAnswer(e.text))?;
+            let (head, body) = answer.read(limit).await.map_err(|e| match e {
                 BodyError::TooLong => FetchFailed::TooLarge(limit),
-                BodyError::Broken(why) => FetchFailed::NoAnswer(why.to_string()),
+                BodyError::Broken(_) => FetchFailed::NoAnswer(BROKEN_BODY.to_owned()),
             })?;
-            Ok(Fetched { status: parts.status, headers: parts.headers, body })
+            Ok(Fetched { status: head.status, headers: head.headers(), body })
         };
         tokio::time::timeout(time, whole).await.unwrap_or(Err(FetchFailed::Timeout))
     }

@@ -1,32 +1,34 @@
 //! The way to webhooks that objects name: by URL or by service, trusted by the bundle in the object, with the credentials
 //! that a kubeconfig file has for them. Whoever names the same place gets the same client, and so its kept connections.
 
-use super::exchange::{Answer, BodyError};
+use super::answer::{Broken, Head};
+use super::exchange::Answer;
 use super::kept::{KeptTransport, TransportCounts};
+use super::line::BodyError;
+use super::question::{Draft, Question};
 use super::redirect::{self, Step};
 use super::{ClientCertificate, TlsClient, Transport};
 use crate::client::{Credential, Kubeconfig, identity_of, read_file};
 use crate::egress::Route;
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::header::{
-    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT,
-};
-use http::response::Parts;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER};
 use http::uri::Scheme;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
+use http::{HeaderValue, Method, StatusCode, Uri};
 use kubelith_auth::hook::{Hook, Hooks};
 use kubelith_auth::remote::{FetchError, FetchResponse};
-use kubelith_http::RequestBody;
 use kubelith_meta::text::quote;
 use kubelith_meta::{Str, Value};
 use kubelith_tls::{Flaws, Trust};
 use std::collections::HashMap;
+use std::future::poll_fn;
 use std::io::Read;
 use std::path::Path;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::task::Poll;
 use std::time::Duration;
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep};
 
 /// Answers beyond this are refused. The largest that makes sense patches an object to what the store takes, in base64.
 pub const MAX_ANSWER: usize = 32 << 20;
@@ -36,7 +38,9 @@ const MAX_KEPT: usize = 200;
 const MAX_RETRIES: usize = 10;
 const MAX_REDIRECTS: usize = 10;
 const DEFAULT_PORT: u16 = 443;
-const GZIP: &str = "gzip";
+const PACKED: HeaderValue = HeaderValue::from_static("gzip");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const ACCEPTED: HeaderValue = HeaderValue::from_static("application/json, */*");
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 const GZIP_HEADER: usize = 10;
 const AGENT: HeaderValue = HeaderValue::from_static("kube-apiserver-admission");
@@ -319,40 +323,34 @@ impl Client {
         Ok((Uri::from_parts(parts).map_err(|e| failed(&e))?, shown))
     }
 
-    async fn request(&self, step: &Step, review: &Bytes) -> Result<http::Request<RequestBody>, String> {
-        let body = (step.method == Method::POST).then(|| review.clone());
-        let mut request = http::Request::new(RequestBody::Full(body));
-        *request.method_mut() = step.method.clone();
-        *request.uri_mut() = step.uri.clone();
-        let headers = request.headers_mut();
-        headers.insert(USER_AGENT, AGENT);
-        headers.insert(ACCEPT, HeaderValue::from_static("application/json, */*"));
-        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(GZIP));
-        if step.method == Method::POST {
-            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        }
+    async fn question(&self, step: &Step, review: &Bytes) -> Result<Question, String> {
+        let host = step.is_own.then_some(&self.host);
+        let draft = Draft::new(&step.method, step.uri.clone(), host).map_err(|e| step.named(&e.text))?;
+        let mut draft = draft.with("user-agent", &AGENT).with("accept", &ACCEPTED).with("accept-encoding", &PACKED);
         // Who we are is for nobody but whom the configuration names.
-        if step.is_own {
-            headers.insert(HOST, self.host.clone());
-            if let Some(authorization) = self.credential.header().await? {
-                headers.insert(AUTHORIZATION, authorization);
-            }
+        if step.is_own
+            && let Some(authorization) = self.credential.header().await?
+        {
+            draft = draft.with("authorization", &authorization);
         }
-        Ok(request)
+        if step.method != Method::POST {
+            return Ok(draft.done(None));
+        }
+        Ok(draft.with("content-type", &JSON).done(Some(review.clone())))
     }
 
     /// Sends a request, and follows where that leads.
-    async fn send(&self, mut step: Step, review: &Bytes, deadline: Instant) -> Result<Answer, FetchError> {
+    async fn send(&self, mut step: Step, review: &Bytes, end: &mut End<'_>) -> Result<Answer<'_>, FetchError> {
         for followed in 0..=MAX_REDIRECTS {
-            let request = self.request(&step, review).await.map_err(FetchError::Other)?;
+            let question = self.question(&step, review).await.map_err(FetchError::Other)?;
             let transport = self.way_to(&step).map_err(FetchError::Other)?;
-            let sent = tokio::time::timeout_at(deadline, transport.ask(request)).await;
-            let sent = sent.map_err(|_| FetchError::Timeout(step.named("context deadline exceeded")))?;
+            let sent = within(end, transport.ask(&question)).await;
+            let sent = sent.ok_or_else(|| FetchError::Timeout(step.named("context deadline exceeded")))?;
             let answer = sent.map_err(|e| FetchError::ConnectionLost(step.named(&e.text)))?;
-            match step.redirected(&answer.parts)? {
+            match step.redirected(&answer.head)? {
                 None => return Ok(answer),
                 Some(_) if followed == MAX_REDIRECTS => {
-                    let to = quote(redirect::location(&answer.parts).unwrap_or_default());
+                    let to = quote(redirect::location(&answer.head).unwrap_or_default());
                     return Err(FetchError::Other(format!("Post {to}: stopped after {MAX_REDIRECTS} redirects")));
                 }
                 Some(next) => step = next,
@@ -378,22 +376,23 @@ impl Client {
 
     async fn exchange(&self, review: Bytes, timeout: Duration) -> Result<FetchResponse, FetchError> {
         let deadline = Instant::now() + timeout;
+        let mut end = pin!(tokio::time::sleep_until(deadline));
         let (uri, shown) = self.target(timeout)?;
         let step = Step { method: Method::POST, uri, shown, is_own: true };
         let mut tried = 0;
         loop {
-            let answer = self.send(step.clone(), &review, deadline).await?;
+            let answer = self.send(step.clone(), &review, &mut end).await?;
             // A body that never ends is no other matter than a server that never answers.
-            let whole = tokio::time::timeout_at(deadline, read(answer)).await;
-            let whole = whole.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
-            let whole = whole.and_then(|(parts, body)| Ok((unpacked(&parts.headers, body)?, parts)));
-            let (body, parts) = whole.map_err(|why| {
+            let whole = within(&mut end, answer.read(MAX_ANSWER)).await;
+            let whole = whole.map_or_else(|| Err("context deadline exceeded".to_owned()), |read| read.map_err(no_body));
+            let whole = whole.and_then(|(head, body)| Ok((unpacked(&head, body)?, head)));
+            let (body, head) = whole.map_err(|why| {
                 FetchError::Other(format!(
                     "unexpected error when reading response body. Please retry. Original error: {why}"
                 ))
             })?;
-            let response = answered(parts.status, &parts.headers, body);
-            let asks_for_patience = parts.status.is_server_error() || parts.status == StatusCode::TOO_MANY_REQUESTS;
+            let response = answered(&head, body);
+            let asks_for_patience = head.status.is_server_error() || head.status == StatusCode::TOO_MANY_REQUESTS;
             match response.retry_after_seconds {
                 Some(pause) if asks_for_patience && tried < MAX_RETRIES => {
                     let again = Instant::now() + Duration::from_secs(pause.max(0).unsigned_abs().into());
@@ -409,21 +408,32 @@ impl Client {
     }
 }
 
-fn answered(status: StatusCode, headers: &HeaderMap, body: Bytes) -> FetchResponse {
-    let text = |name: HeaderName| headers.get(name).and_then(|v| v.to_str().ok());
+/// When the time of a call is up: one timer for all that is waited for.
+type End<'a> = Pin<&'a mut Sleep>;
+
+/// `None` if the time is up before.
+async fn within<T>(end: &mut End<'_>, work: impl Future<Output = T>) -> Option<T> {
+    let mut work = pin!(work);
+    poll_fn(|cx| match work.as_mut().poll(cx) {
+        Poll::Ready(done) => Poll::Ready(Some(done)),
+        Poll::Pending => end.as_mut().poll(cx).map(|()| None),
+    })
+    .await
+}
+
+fn answered(head: &Head, body: Bytes) -> FetchResponse {
     FetchResponse {
-        status: status.as_u16(),
+        status: head.status.as_u16(),
         body,
-        content_type: text(CONTENT_TYPE).unwrap_or_default().to_owned(),
-        retry_after_seconds: text(RETRY_AFTER).and_then(|v| v.parse().ok()),
+        content_type: head.text(&CONTENT_TYPE).unwrap_or_default().to_owned(),
+        retry_after_seconds: head.text(&RETRY_AFTER).and_then(|v| v.parse().ok()),
         max_age_seconds: None,
     }
 }
 
 /// What was packed, within the same bound.
-fn unpacked(headers: &HeaderMap, body: Bytes) -> Result<Bytes, String> {
-    let is_packed =
-        headers.get(CONTENT_ENCODING).is_some_and(|coding| coding.as_bytes().eq_ignore_ascii_case(GZIP.as_bytes()));
+fn unpacked(head: &Head, body: Bytes) -> Result<Bytes, String> {
+    let is_packed = head.get(&CONTENT_ENCODING).is_some_and(|coding| coding.eq_ignore_ascii_case(PACKED.as_bytes()));
     if !is_packed || body.is_empty() {
         return Ok(body);
     }
@@ -443,22 +453,12 @@ fn too_long() -> String {
     format!("the answer has more than {MAX_ANSWER} bytes")
 }
 
-/// Why a body ended early.
-fn cut_off(error: &hyper::Error) -> String {
-    let source = std::error::Error::source(error);
-    match source.and_then(|source| source.downcast_ref::<std::io::Error>()) {
-        _ if error.is_timeout() => error.to_string(),
-        // The library names a size of a chunk that is none so.
-        Some(why) if why.kind() == std::io::ErrorKind::InvalidInput => "invalid byte in chunk length".to_owned(),
-        _ => "unexpected EOF".to_owned(),
-    }
-}
-
-async fn read(answer: Answer) -> Result<(Parts, Bytes), String> {
-    answer.read(MAX_ANSWER).await.map_err(|e| match e {
+fn no_body(why: BodyError) -> String {
+    match why {
         BodyError::TooLong => too_long(),
-        BodyError::Broken(why) => cut_off(&why),
-    })
+        BodyError::Broken(Broken::ChunkSize) => "invalid byte in chunk length".to_owned(),
+        BodyError::Broken(Broken::Cut) => "unexpected EOF".to_owned(),
+    }
 }
 
 impl Hook for Client {

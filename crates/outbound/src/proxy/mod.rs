@@ -4,6 +4,7 @@
 //! and answers with what comes back. Bodies are streamed both ways, frame by frame, and nothing is kept. Dropping the
 //! future, or the answer's body, gives the request up on the other side too.
 
+mod answer;
 mod body;
 mod certificates;
 mod dial;
@@ -14,8 +15,10 @@ mod headers;
 pub mod hook;
 mod identity;
 mod kept;
+mod line;
 mod opening;
 mod path;
+mod question;
 mod redirect;
 mod tls;
 mod tls_words;

@@ -1,7 +1,7 @@
 //! Where webhooks send on to, as Go's client follows them.
 
+use super::answer::Head;
 use http::header::LOCATION;
-use http::response::Parts;
 use http::{Method, Uri};
 use kubelith_auth::remote::FetchError;
 use kubelith_meta::text::quote;
@@ -25,7 +25,7 @@ impl Step {
     }
 
     /// Where an answer leads, as Go's client follows it: mostly a POST becomes a GET on the way.
-    pub fn redirected(&self, answer: &Parts) -> Result<Option<Step>, FetchError> {
+    pub fn redirected(&self, answer: &Head) -> Result<Option<Step>, FetchError> {
         let method = match answer.status.as_u16() {
             301..=303 => Method::GET,
             307 | 308 => self.method.clone(),
@@ -77,13 +77,19 @@ impl Step {
 }
 
 /// Where an answer says that another one is.
-pub fn location(answer: &Parts) -> Option<&str> {
-    answer.headers.get(LOCATION).and_then(|to| to.to_str().ok()).filter(|to| !to.is_empty())
+pub fn location(answer: &Head) -> Option<&str> {
+    answer.text(&LOCATION).filter(|to| !to.is_empty())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bytes::BytesMut;
+
+    fn answer(status: u16, location: &str) -> Head {
+        let text = format!("HTTP/1.1 {status} OK\r\nLocation: {location}\r\n\r\n");
+        Head::take(&mut BytesMut::from(text.as_str())).unwrap().unwrap()
+    }
 
     #[test]
     fn references_are_seen_from_where_they_stand() {
@@ -98,8 +104,7 @@ mod tests {
             ("//other/c", "https://other/c", "https://other/c", false),
             ("http://other:80/c", "http://other:80/c", "http://other:80/c", false),
         ] {
-            let response = http::Response::builder().status(307).header(LOCATION, location).body(()).unwrap();
-            let next = step.redirected(&response.into_parts().0).unwrap().unwrap();
+            let next = step.redirected(&answer(307, location)).unwrap().unwrap();
             assert_eq!(
                 (next.shown.as_str(), next.uri.to_string().as_str(), next.is_own),
                 (want, to, is_own),
@@ -112,8 +117,7 @@ mod tests {
     fn a_place_that_is_none_is_named() {
         let uri = "https://127.0.0.1:1/a".parse().unwrap();
         let step = Step { method: Method::POST, uri, shown: "https://127.0.0.1:1/a".into(), is_own: true };
-        let response = http::Response::builder().status(302).header(LOCATION, "ht!tp://%zz").body(()).unwrap();
-        let why = step.redirected(&response.into_parts().0).err().unwrap().to_string();
+        let why = step.redirected(&answer(302, "ht!tp://%zz")).err().unwrap().to_string();
         let want = "Post \"https://127.0.0.1:1/a\": failed to parse Location header \"ht!tp://%zz\": parse \"ht!tp://%zz\": \
                     first path segment in URL cannot contain colon";
         assert_eq!(why, want);

@@ -3,9 +3,11 @@
 //! HTTP/1.1, also where the other side could do HTTP/2: a watch takes a connection of its own instead of one of a limited
 //! number of streams, a slow reader holds up nobody else, and a small request costs less.
 
+use super::answer::{MAX_HEADERS, Malformed};
 use super::dial::{DialError, Dialer, Tls};
 use super::exchange::{Answer, Lines};
 use super::opening::Broken;
+use super::question::Question;
 use super::{ProxyError, TlsClient, TlsClientError};
 use crate::egress::Route;
 use http::Uri;
@@ -22,8 +24,6 @@ use std::time::Duration;
 /// Connections that wait for the next request, per server.
 pub(super) const IDLE_CONNECTIONS: usize = 25;
 pub(super) const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
-/// Header lines of an answer; more is taken for garbage.
-pub(super) const MAX_HEADERS: usize = 1000;
 
 pub struct Transport {
     /// For bodies that are passed on as they come.
@@ -91,9 +91,9 @@ impl Transport {
             .map_err(|e| ProxyError::Unreachable(e.to_string()))
     }
 
-    /// Sends a request whose URI is absolute, for an answer that is read at once.
-    pub(super) async fn ask(&self, request: http::Request<RequestBody>) -> Result<Answer, Failed> {
-        self.lines.ask(request).await
+    /// Sends a request for an answer that is read at once.
+    pub(super) async fn ask(&self, question: &Question) -> Result<Answer<'_>, Failed> {
+        self.lines.ask(question).await
     }
 
     /// Sends a request whose URI is absolute.
@@ -114,6 +114,11 @@ impl Failed {
     /// On a connection that was not used before.
     pub fn fresh(text: String) -> Failed {
         Failed { text, connection_was_stale: false }
+    }
+
+    /// What came cannot be read.
+    pub fn malformed(why: Malformed) -> Failed {
+        Failed::fresh(format!("net/http: HTTP/1.x transport connection broken: malformed HTTP response: {why}"))
     }
 
     pub fn of(error: &(dyn std::error::Error + 'static)) -> Failed {

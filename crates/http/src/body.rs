@@ -63,14 +63,14 @@ impl Body {
         Body::Frames(Box::pin(Timed { inner: self, sleep, aborted: Some(aborted) }))
     }
 
-    /// Lets others in between after each slice of time. A list whose client reads as fast as it is sent would else keep a
+    /// Lets others in between after each slice of time or bytes. A list whose client reads as fast as it is sent would else keep a
     /// thread until its end, and whoever comes meanwhile waits for all that come before.
     pub fn taking_turns(self, turns: Arc<Turns>) -> Body {
         if self.is_complete() {
             return self;
         }
         let begun = std::time::Instant::now();
-        Body::Frames(Box::pin(TakingTurns { inner: self, turns, next: None, pieces: 0, begun }))
+        Body::Frames(Box::pin(TakingTurns { inner: self, turns, next: None, pieces: 0, bytes: 0, begun }))
     }
 
     /// Ends regularly, after the last whole chunk, when `token` is cancelled.
@@ -169,14 +169,30 @@ struct TakingTurns {
     next: Option<Turn>,
     /// Sent in this turn, since the time was looked at.
     pieces: u8,
+    /// Sent in this turn.
+    bytes: usize,
     begun: std::time::Instant,
 }
 
 impl TakingTurns {
     /// The time is looked at after so many: most are small, and looking is not free.
     const PIECES: u8 = 16;
-    /// Of a turn. Some of it is spent on what was handed over before: it is encrypted and written meanwhile.
+    /// Of a turn.
     const SLICE: std::time::Duration = std::time::Duration::from_micros(300);
+    /// Of a turn, too: pieces are handed over faster than they are encrypted and written, which for so many bytes takes some
+    /// 200 µs.
+    const BYTES: usize = 128 * 1024;
+
+    fn is_over(&mut self) -> bool {
+        if self.bytes >= TakingTurns::BYTES {
+            return true;
+        }
+        if self.pieces < TakingTurns::PIECES {
+            return false;
+        }
+        self.pieces = 1;
+        self.begun.elapsed() >= TakingTurns::SLICE
+    }
 }
 
 impl http_body::Body for TakingTurns {
@@ -184,12 +200,9 @@ impl http_body::Body for TakingTurns {
     type Error = BoxError;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        if self.pieces >= TakingTurns::PIECES {
-            self.pieces = 1;
-            if self.begun.elapsed() >= TakingTurns::SLICE {
-                self.pieces = 0;
-                self.next = self.turns.again();
-            }
+        if self.is_over() {
+            (self.pieces, self.bytes) = (0, 0);
+            self.next = self.turns.again();
         }
         if let Some(next) = &mut self.next {
             ready!(Pin::new(next).poll(cx));
@@ -199,7 +212,13 @@ impl http_body::Body for TakingTurns {
             self.begun = std::time::Instant::now();
         }
         let polled = Pin::new(&mut self.inner).poll_frame(cx);
-        self.pieces = if polled.is_ready() { self.pieces + 1 } else { 0 };
+        if let Poll::Ready(frame) = &polled {
+            let data = frame.as_ref().and_then(|frame| frame.as_ref().ok()).and_then(Frame::data_ref);
+            self.pieces += 1;
+            self.bytes += data.map_or(0, Bytes::len);
+        } else {
+            (self.pieces, self.bytes) = (0, 0);
+        }
         polled
     }
 
@@ -333,14 +352,8 @@ mod tests {
         assert!(aborted.load(told));
     }
 
-    /// On one thread: somebody else has a turn before a body is sent that is always ready.
-    #[tokio::test]
-    async fn others_have_turns_while_a_long_body_is_sent() {
-        let slow = stream::iter(0..1000).map(|_| {
-            std::thread::sleep(std::time::Duration::from_micros(20));
-            Ok(Bytes::from_static(b"a"))
-        });
-        let body = Body::stream(slow).taking_turns(Arc::default());
+    /// On one thread: others have turns before a body is sent that is always ready.
+    async fn turns_of_others(body: Body) -> usize {
         let turns = Arc::new(std::sync::atomic::AtomicUsize::new(0));
         let counted = turns.clone();
         let other = tokio::spawn(async move {
@@ -349,9 +362,21 @@ mod tests {
                 tokio::task::yield_now().await;
             }
         });
-        assert_eq!(body.collect().await.unwrap().to_bytes().len(), 1000);
+        body.taking_turns(Arc::default()).collect().await.unwrap();
         other.abort();
-        assert!(turns.load(std::sync::atomic::Ordering::Relaxed) > 10);
+        turns.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    #[tokio::test]
+    async fn others_have_turns_while_a_long_body_is_sent() {
+        let slow = stream::iter(0..1000).map(|_| {
+            std::thread::sleep(std::time::Duration::from_micros(20));
+            Ok(Bytes::from_static(b"a"))
+        });
+        assert!(turns_of_others(Body::stream(slow)).await > 10);
+        let piece = Bytes::from(vec![0; TakingTurns::BYTES]);
+        let large = stream::iter(0..15).map(move |_| Ok(piece.clone()));
+        assert!(turns_of_others(Body::stream(large)).await > 10, "it takes long to write these");
     }
 
     #[tokio::test]

@@ -1,5 +1,6 @@
 //! What is known of the connection that a request came by.
 
+use crate::askers::Askers;
 use std::net::SocketAddr;
 
 pub use kubelith_auth::PeerCertificates;
@@ -10,4 +11,6 @@ pub struct ConnectionInfo {
     pub remote: SocketAddr,
     pub local: SocketAddr,
     pub peer_certificates: Option<PeerCertificates>,
+    /// When more is read from it depends on them.
+    pub askers: Askers,
 }

@@ -1,6 +1,7 @@
 //! HTTP as the server speaks it: requests with what filters leave with them, bodies, answers, and the trait that every
 //! link of the chain is. No socket, no route and no resource is known here.
 
+pub mod askers;
 pub mod audit;
 pub mod body;
 pub mod connection;

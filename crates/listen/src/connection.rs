@@ -10,6 +10,7 @@ use super::socket::Socket;
 use super::stream::ClientStream;
 use super::{HttpOptions, ListenStats};
 use kubelith_http::BoxHandler;
+use kubelith_http::askers::Askers;
 use kubelith_http::connection::{ConnectionInfo, PeerCertificates};
 use kubelith_http::turns::Turns;
 use kubelith_tls::DynamicTls;
@@ -78,11 +79,12 @@ fn start(
         remote: SocketAddr::new(remote.ip().to_canonical(), remote.port()),
         local: SocketAddr::new(local.ip().to_canonical(), local.port()),
         peer_certificates,
+        askers: Askers::default(),
     });
     if is_h2 {
         activity.multiplex();
     }
-    let stream = ClientStream::new(stream, activity.clone());
+    let stream = ClientStream::new(stream, activity.clone(), connection.clone());
     let service = ConnectionService::new(shared.handler.clone(), connection, entry.control.clone(), activity);
     let tasks = shared.tasks.clone();
     if is_h2 {

@@ -138,7 +138,7 @@ impl<P: Protocol> Driver<P> {
         let Some(stream) = P::into_stream(conn).filter(|_| regularly) else { return };
         // An upgraded connection belongs to whoever asked for it.
         let left = match self.service.take_upgrade() {
-            Some(slot) => slot.fulfil(stream),
+            Some(slot) => slot.fulfil(stream.without_turns()),
             None => Err(stream),
         };
         if let Err(stream) = left {

@@ -8,6 +8,7 @@ use super::service::ConnectionService;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use kubelith_http::BoxHandler;
+use kubelith_http::askers::Askers;
 use kubelith_http::connection::{ConnectionInfo, PeerCertificates};
 use std::io::Cursor;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -22,7 +23,12 @@ where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let here = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let connection = Arc::new(ConnectionInfo { remote: here, local: here, peer_certificates: certificates });
+    let connection = Arc::new(ConnectionInfo {
+        remote: here,
+        local: here,
+        peer_certificates: certificates,
+        askers: Askers::default(),
+    });
     let entry = Arc::new(Connections::default()).enter();
     let control = entry.control.clone();
     let service = ConnectionService::new(handler, connection, control.clone(), Arc::new(Activity::default()));

@@ -3,6 +3,9 @@
 use super::activity::Activity;
 use super::socket::Socket;
 use bytes::{Buf, Bytes};
+use kubelith_http::askers::Asker;
+use kubelith_http::connection::ConnectionInfo;
+use kubelith_http::turns::Turn;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,6 +18,9 @@ pub struct ClientStream {
     tls: Box<TlsStream<Socket>>,
     ahead: Bytes,
     activity: Arc<Activity>,
+    connection: Arc<ConnectionInfo>,
+    /// Is waited for before more is read.
+    turn: Option<Turn>,
     /// Whether whoever writes also flushes, so that writes may be gathered.
     is_flushed: bool,
     /// All that came from the socket was read.
@@ -22,8 +28,9 @@ pub struct ClientStream {
 }
 
 impl ClientStream {
-    pub fn new(tls: Box<TlsStream<Socket>>, activity: Arc<Activity>) -> ClientStream {
-        ClientStream { tls, ahead: Bytes::new(), activity, is_flushed: false, is_drained: false }
+    pub fn new(tls: Box<TlsStream<Socket>>, activity: Arc<Activity>, connection: Arc<ConnectionInfo>) -> ClientStream {
+        let ahead = Bytes::new();
+        ClientStream { tls, ahead, activity, connection, turn: None, is_flushed: false, is_drained: false }
     }
 
     /// For a protocol that flushes when it has no more to say for now.
@@ -38,6 +45,32 @@ impl ClientStream {
         let written = write(Pin::new(&mut *self.tls));
         self.tls.get_mut().0.gather(false);
         written
+    }
+
+    /// For what is not HTTP: its bytes are no requests.
+    pub fn without_turns(mut self) -> ClientStream {
+        self.connection.askers.ask(Asker::Unlimited);
+        self.turn = None;
+        self
+    }
+
+    /// Ready when what comes may be read: at once, or in a turn of those who ask here. A turn lasts until all that came was read.
+    fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.turn.is_none() {
+            if !self.is_drained {
+                return Poll::Ready(Ok(()));
+            }
+            let Some(turns) = self.connection.askers.turns() else { return Poll::Ready(Ok(())) };
+            // Who says nothing needs no turn.
+            ready!(self.tls.get_ref().0.poll_read_ready(cx))?;
+            self.turn = turns.take();
+        }
+        if let Some(turn) = &mut self.turn {
+            ready!(Pin::new(turn).poll(cx));
+            self.turn = None;
+        }
+        self.connection.askers.reads_in_turn();
+        Poll::Ready(Ok(()))
     }
 
     /// Puts bytes back that were read and not used.
@@ -86,6 +119,7 @@ impl AsyncRead for ClientStream {
             self.ahead.advance(len);
             return Poll::Ready(Ok(()));
         }
+        ready!(self.poll_turn(cx))?;
         let before = buf.filled().len();
         let result = Pin::new(&mut *self.tls).poll_read(cx, buf);
         self.is_drained = result.is_pending();

@@ -9,9 +9,12 @@ use http::StatusCode;
 use http_body_util::BodyExt;
 use kubelith_auth::authz::builtin::AlwaysAllow;
 use kubelith_codec::json;
+use kubelith_http::askers::Askers;
+use kubelith_http::connection::ConnectionInfo;
 use kubelith_http::{Handler, Reply, RequestBody, Response, respond};
 use kubelith_meta::Str;
 use kubelith_observe::metrics::Metrics;
+use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
@@ -62,9 +65,20 @@ impl Frame {
     }
 
     fn send(&self, user: &str, group: &str, path: &str) -> JoinHandle<Response> {
+        self.send_by(None, user, group, path)
+    }
+
+    fn send_by(
+        &self,
+        connection: Option<&Arc<ConnectionInfo>>,
+        user: &str,
+        group: &str,
+        path: &str,
+    ) -> JoinHandle<Response> {
         let mut request = Request::from(http::Request::get(path).body(RequestBody::Full(None)).unwrap());
         let user = User::named(user).with_groups(&[group, "system:authenticated"]);
         request.context_mut().user = Some(Arc::new(user));
+        request.context_mut().connection = connection.cloned();
         tokio::spawn(self.handler.handle(request).into_future())
     }
 
@@ -136,6 +150,25 @@ async fn answers_say_how_the_request_was_classified() {
     let response = frame.send("u", "devs", "/api/v1/namespaces/ns/pods/p/log").await.unwrap();
     assert_eq!(header(&response, "x-kubernetes-pf-flowschema-uid"), "<none>");
     assert_eq!(frame.totals("devs").dispatched, 1);
+}
+
+#[tokio::test]
+async fn connections_are_told_in_whose_turns_they_are_read() {
+    // One seat for the level: the first request runs, the second is refused.
+    let frame = Frame::new(2, &[("devs", 5, REJECT)]);
+    let mut sent = Vec::new();
+    for (group, level) in [("devs", Some("devs")), ("devs", Some("devs")), ("system:masters", None)] {
+        let here = SocketAddr::from(([127, 0, 0, 1], 0));
+        let askers = Askers::default();
+        let connection = Arc::new(ConnectionInfo { remote: here, local: here, peer_certificates: None, askers });
+        sent.push(frame.send_by(Some(&connection), "u", group, PODS));
+        let expected = level.map(|level| frame.fairness.config.load().levels[level].level.turns.clone());
+        let turns = connection.askers.turns();
+        assert_eq!(turns.as_ref().map(Arc::as_ptr), expected.as_ref().map(Arc::as_ptr), "{group}");
+    }
+    frame.let_out(2);
+    let answers = futures::future::join_all(sent).await.into_iter().map(|answer| answer.unwrap().status().as_u16());
+    assert_eq!(answers.collect::<Vec<_>>(), [200, 429, 200]);
 }
 
 #[tokio::test]

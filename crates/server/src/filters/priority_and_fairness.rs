@@ -4,6 +4,7 @@ use super::Layer;
 use super::max_in_flight::too_many_requests;
 use crate::fairness::{Fairness, Permit, Schema, Started};
 use http::HeaderName;
+use kubelith_http::askers::Asker;
 use kubelith_http::latency::{Part, track};
 use kubelith_http::{Body, BoxHandler, Handler, Reply, Request, Response};
 use kubelith_observe::metrics::requests::RequestMetrics;
@@ -43,10 +44,15 @@ impl Handler for Link {
             return self.inner.next.handle(request);
         }
         match self.inner.fairness.start(&request) {
+            Started::Running(permit) if asks_in_turn(&request, permit.schema()) => self.inner.run_now(request, permit),
             Started::Running(permit) => self.inner.run(request, permit),
-            Started::Rejected(schema) => Reply::Ready(self.inner.refuse(&request, &schema)),
+            Started::Rejected(schema) => {
+                asks_in_turn(&request, &schema);
+                Reply::Ready(self.inner.refuse(&request, &schema))
+            }
             Started::Waiting(turn) => {
                 let (inner, schema) = (self.inner.clone(), turn.schema().clone());
+                asks_in_turn(&request, &schema);
                 Reply::pending(async move {
                     let deadline = inner.wait_until(&request);
                     match turn.wait_until(deadline).await {
@@ -108,6 +114,12 @@ impl Inner {
         let wait = request.deadline().map_or(self.default_wait, |deadline| deadline.duration_since(received) / 4);
         received + wait.min(MAX_WAIT)
     }
+}
+
+/// Tells the connection who asks. True if the request was read in its turn: it need not wait for another one.
+fn asks_in_turn(request: &Request, schema: &Schema) -> bool {
+    let asker = if schema.is_exempt() { Asker::Unlimited } else { Asker::Limited(schema.level.turns.clone()) };
+    request.connection().is_some_and(|connection| connection.askers.ask(asker))
 }
 
 fn with_ids(mut response: Response, schema: &Schema) -> Response {

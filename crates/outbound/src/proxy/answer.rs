@@ -51,18 +51,24 @@ pub enum Framing {
 
 impl Head {
     /// Takes a head off the front of what was heard; `None` if it is not all there. Those that only announce another are skipped.
-    pub fn take(heard: &mut BytesMut) -> Result<Option<Head>, Malformed> {
+    /// `looked` is how much of it was looked at before, 0 at first: a head may come in as many pieces as it has bytes.
+    pub fn take(heard: &mut BytesMut, looked: &mut usize) -> Result<Option<Head>, Malformed> {
         loop {
             while let [b'\n', ..] | [b'\r', b'\n', ..] = heard[..] {
                 heard.advance(if heard[0] == b'\n' { 1 } else { 2 });
+                *looked = 0;
             }
             let known = heard.len().min(VERSION.len());
+            if heard[..] == *b"\r" {
+                return Ok(None);
+            }
             if heard[..known] != VERSION[..known] {
                 return Err(Malformed::Version);
             }
-            let Some(end) = end_of_head(heard) else {
+            let Some(end) = end_of_head(heard, looked) else {
                 return if heard.len() > MAX_HEAD { Err(Malformed::TooLarge) } else { Ok(None) };
             };
+            *looked = 0;
             let head = Head::read(heard.split_to(end).freeze())?;
             if !head.status.is_informational() || head.status.as_u16() == SWITCHING_PROTOCOLS {
                 return Ok(Some(head));
@@ -177,14 +183,22 @@ fn is_of_value(byte: &u8) -> bool {
     (*byte >= b' ' && *byte != 0x7f) || *byte == b'\t'
 }
 
-/// Behind the empty line that ends a head.
-fn end_of_head(heard: &[u8]) -> Option<usize> {
-    let ends = heard.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
-    ends.into_iter().find_map(|at| match heard[at..] {
-        [b'\n', ..] => Some(at + 1),
-        [b'\r', b'\n', ..] => Some(at + 2),
-        _ => None,
-    })
+/// Behind the empty line that ends a head. `looked` moves on to the last line feed that may still be followed by one.
+fn end_of_head(heard: &[u8], looked: &mut usize) -> Option<usize> {
+    while let Some(feed) = heard[*looked..].iter().position(|byte| *byte == b'\n') {
+        let at = *looked + feed + 1;
+        match heard[at..] {
+            [b'\n', ..] => return Some(at + 1),
+            [b'\r', b'\n', ..] => return Some(at + 2),
+            [] | [b'\r'] => {
+                *looked = at - 1;
+                return None;
+            }
+            _ => *looked = at,
+        }
+    }
+    *looked = heard.len();
+    None
 }
 
 /// The lines of a head, without what ends them, to the empty one.
@@ -295,7 +309,7 @@ mod tests {
     use super::*;
 
     fn head(text: &str) -> Result<Option<Head>, Malformed> {
-        Head::take(&mut BytesMut::from(text))
+        Head::take(&mut BytesMut::from(text), &mut 0)
     }
 
     #[test]
@@ -335,10 +349,14 @@ mod tests {
             });
             assert_eq!(found, want, "{text:?}");
         }
-        for whole in ["HTTP/1.1 200 OK\r\nA: b\r\n\r\n", "HTTP/1.1 100 Go on\r\n\r\nHTTP/1.1 200 OK\n\n"] {
-            for length in 0..whole.len() {
+        for whole in ["HTTP/1.1 200 OK\r\nA: b\r\n\r\n", "\r\nHTTP/1.1 100 Go on\r\n\r\nHTTP/1.1 200 OK\n\n"] {
+            let (mut heard, mut looked) = (BytesMut::new(), 0);
+            for (length, byte) in whole.bytes().enumerate() {
                 assert!(head(&whole[..length]).unwrap().is_none(), "{length} of {whole:?}");
+                assert!(Head::take(&mut heard, &mut looked).unwrap().is_none(), "{length} of {whole:?} in pieces");
+                heard.extend_from_slice(&[byte]);
             }
+            assert!(Head::take(&mut heard, &mut looked).unwrap().is_some_and(|head| head.status == 200));
         }
     }
 

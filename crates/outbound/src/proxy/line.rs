@@ -72,14 +72,14 @@ impl Line {
         }
     }
 
-    fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<(Head, Framing), Failed>> {
+    fn poll_head(&mut self, cx: &mut Context<'_>, looked: &mut usize) -> Poll<Result<(Head, Framing), Failed>> {
         loop {
             match ready!(self.poll_hear(cx, LEAST_ROOM)) {
                 Ok(1..) => {}
                 Ok(0) => return Poll::Ready(Err(Failed::fresh("EOF".to_owned()))),
                 Err(why) => return Poll::Ready(Err(Failed::of(&why))),
             }
-            let head = Head::take(&mut self.heard).and_then(|head| match head {
+            let head = Head::take(&mut self.heard, looked).and_then(|head| match head {
                 Some(head) => head.framing().map(|framing| Some((head, framing))),
                 None => Ok(None),
             });
@@ -92,10 +92,10 @@ impl Line {
     /// Sends a request, and reads the head of its answer. A server may answer before it has heard everything: it is not told the rest then,
     /// and the connection is of no use afterwards.
     pub async fn ask(&mut self, question: &Question) -> Result<(Head, Framing, Sent), Failed> {
-        let mut sent = Sent::Partly(0);
+        let (mut sent, mut looked) = (Sent::Partly(0), 0);
         poll_fn(|cx| {
             let sending = self.poll_send(cx, question, &mut sent);
-            match (self.poll_head(cx), sending) {
+            match (self.poll_head(cx, &mut looked), sending) {
                 (Poll::Ready(head), _) => Poll::Ready(head.map(|(head, framing)| (head, framing, sent))),
                 (Poll::Pending, Poll::Ready(Err(why))) => Poll::Ready(Err(Failed::of(&why))),
                 (Poll::Pending, _) => Poll::Pending,

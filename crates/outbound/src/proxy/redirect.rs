@@ -88,7 +88,7 @@ mod tests {
 
     fn answer(status: u16, location: &str) -> Head {
         let text = format!("HTTP/1.1 {status} OK\r\nLocation: {location}\r\n\r\n");
-        Head::take(&mut BytesMut::from(text.as_str())).unwrap().unwrap()
+        Head::take(&mut BytesMut::from(text.as_str()), &mut 0).unwrap().unwrap()
     }
 
     #[test]

@@ -11,6 +11,9 @@ const MODIFIED: &[u8] = br#"{"type":"MODIFIED","object":"#;
 const DELETED: &[u8] = br#"{"type":"DELETED","object":"#;
 const FRAME_END: &[u8] = b"}\n";
 
+/// What stands around any object: its struct, the counts of it and of its key, and its entry in a map that is three quarters full.
+const AROUND_ANY: usize = size_of::<CachedObject>() + 2 * 2 * size_of::<usize>() + 4 * size_of::<usize>();
+
 /// What happened to an object, as a watcher without a selector sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EventKind {
@@ -384,8 +387,16 @@ impl CachedObject {
 
     /// Bytes held, unless it is packed: for the bounds of the history, which are the same then.
     pub fn weight(&self) -> usize {
-        // 256: this struct, its key and the map slots around it, roughly.
-        self.frame.len() + 256
+        self.frame.len() + self.around()
+    }
+
+    /// Bytes that stand around the text, packed or not: this struct with its key and values, and its place in a map, roughly.
+    pub fn around(&self) -> usize {
+        let beside = |text: &Str| if text.is_heap_allocated() { text.len() } else { 0 };
+        let labels = self.labels.iter().map(|(key, value)| beside(key) + beside(value)).sum::<usize>();
+        let fields = self.fields.iter().map(beside).sum::<usize>();
+        let values = size_of_val(&*self.labels) + labels + size_of_val(&*self.fields) + fields;
+        AROUND_ANY + self.key.len() + values
     }
 }
 

@@ -21,7 +21,7 @@ pub struct Selection {
     /// The part of all objects that is meant.
     pub shards: Option<ShardSelector>,
     /// The fields beyond name and namespace that are selected by, and where the cache has them.
-    columns: Vec<(Str, usize)>,
+    columns: Box<[(Str, usize)]>,
     namespaced: bool,
 }
 
@@ -51,7 +51,7 @@ impl Selection {
         let namespace = if namespaced { cx.info.namespace.as_str() } else { "" };
         resource.check_namespace(namespace)?;
         let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
-        let columns = if fields.is_everything() { Vec::new() } else { columns(&resource.descriptor, selectable) };
+        let columns = columns(&fields, &resource.descriptor, selectable);
         let shards = match cx.query.get("shardSelector").filter(|text| cx.endpoint.limits.shards && !text.is_empty()) {
             Some(text) => Some(
                 ShardSelector::parse(text).map_err(|why| Status::unknown(format!("invalid shard selector: {why}")))?,
@@ -197,8 +197,15 @@ fn values_of(requirement: &Requirement) -> Option<&[Str]> {
 }
 
 /// Objects are cached in the form in which they are stored, and so are their fields.
-fn columns(descriptor: &Descriptor, selectable: &[SelectableField]) -> Vec<(Str, usize)> {
-    let own = || selectable.iter().enumerate().map(|(i, field)| (field.name.clone(), i)).collect();
+fn columns(selector: &FieldSelector, descriptor: &Descriptor, selectable: &[SelectableField]) -> Box<[(Str, usize)]> {
+    let is_asked = |field: &&SelectableField| selector.terms().iter().any(|term| term.field == field.name);
+    let own = || {
+        let all = selectable.iter().enumerate();
+        all.filter(|(_, field)| is_asked(field)).map(|(i, field)| (field.name.clone(), i)).collect()
+    };
+    if selector.is_everything() {
+        return Box::default();
+    }
     if descriptor.storage.kind.group == descriptor.group {
         return own();
     }
@@ -209,7 +216,7 @@ fn columns(descriptor: &Descriptor, selectable: &[SelectableField]) -> Vec<(Str,
         let label = kubelith_catalog::stored_label(&descriptor.group, name);
         stored.selectable.iter().position(|field| field.name == label)
     };
-    selectable.iter().filter_map(|field| Some((field.name.clone(), find(&field.name)?))).collect()
+    selectable.iter().filter(is_asked).filter_map(|field| Some((field.name.clone(), find(&field.name)?))).collect()
 }
 
 struct Selectable<'a> {

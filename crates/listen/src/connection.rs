@@ -6,6 +6,7 @@ use super::disposal::Disposal;
 use super::driver::Driver;
 use super::protocol::{Http1, Http2};
 use super::service::ConnectionService;
+use super::session::{Readiness, Session};
 use super::socket::Socket;
 use super::stream::ClientStream;
 use super::{HttpOptions, ListenStats};
@@ -18,8 +19,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::net::TcpStream;
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -50,7 +49,7 @@ pub(super) async fn accept(stream: TcpStream, remote: SocketAddr, shared: Arc<Sh
         if let Some(turn) = shared.handshakes.take() {
             turn.await;
         }
-        TlsAcceptor::from(config).accept(stream).await
+        Session::accept(config, stream).await
     });
     let Some(handshake) = shared.stop.run_until_cancelled(handshake).await else { return };
     let why = match handshake {
@@ -63,13 +62,13 @@ pub(super) async fn accept(stream: TcpStream, remote: SocketAddr, shared: Arc<Sh
 }
 
 fn start(
-    stream: Box<TlsStream<Socket>>,
+    stream: Box<Session<Socket>>,
     activity: Arc<Activity>,
     remote: SocketAddr,
     local: SocketAddr,
     shared: Arc<Shared>,
 ) {
-    let session = stream.get_ref().1;
+    let session = stream.agreed();
     let is_h2 = session.alpn_protocol() == Some(b"h2");
     let peer_certificates = session
         .peer_certificates()

@@ -13,6 +13,7 @@ mod pipe;
 mod protocol;
 mod refusal;
 pub mod service;
+mod session;
 mod socket;
 mod stream;
 

@@ -1,6 +1,7 @@
 //! A client's bytes: TLS, with what was read ahead put back in front, and notes for [`Activity`].
 
 use super::activity::Activity;
+use super::session::{Gather, Readiness, Session};
 use super::socket::Socket;
 use bytes::{Buf, Bytes};
 use kubelith_http::askers::Asker;
@@ -11,11 +12,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio_rustls::server::TlsStream;
 
 /// Boxed, so that it moves between the stages of a connection without leaving holes of its size.
 pub struct ClientStream {
-    tls: Box<TlsStream<Socket>>,
+    tls: Box<Session<Socket>>,
     ahead: Bytes,
     activity: Arc<Activity>,
     connection: Arc<ConnectionInfo>,
@@ -28,7 +28,7 @@ pub struct ClientStream {
 }
 
 impl ClientStream {
-    pub fn new(tls: Box<TlsStream<Socket>>, activity: Arc<Activity>, connection: Arc<ConnectionInfo>) -> ClientStream {
+    pub fn new(tls: Box<Session<Socket>>, activity: Arc<Activity>, connection: Arc<ConnectionInfo>) -> ClientStream {
         let ahead = Bytes::new();
         ClientStream { tls, ahead, activity, connection, turn: None, is_flushed: false, is_drained: false }
     }
@@ -38,13 +38,9 @@ impl ClientStream {
         ClientStream { is_flushed: true, ..self }
     }
 
-    /// Gives the session something to send. The session takes it, and the socket what is too much to keep.
-    fn poll_gather<T>(&mut self, write: impl FnOnce(Pin<&mut TlsStream<Socket>>) -> Poll<T>) -> Poll<T> {
+    fn poll_say(&mut self, cx: &mut Context<'_>, pieces: &[io::IoSlice<'_>]) -> Poll<io::Result<usize>> {
         self.activity.writes();
-        self.tls.get_mut().0.gather(self.is_flushed);
-        let written = write(Pin::new(&mut *self.tls));
-        self.tls.get_mut().0.gather(false);
-        written
+        self.tls.poll_say(cx, pieces, if self.is_flushed { Gather::More } else { Gather::Nothing })
     }
 
     /// For what is not HTTP: its bytes are no requests.
@@ -62,7 +58,7 @@ impl ClientStream {
             }
             let Some(turns) = self.connection.askers.turns() else { return Poll::Ready(Ok(())) };
             // Who says nothing needs no turn.
-            ready!(self.tls.get_ref().0.poll_read_ready(cx))?;
+            ready!(self.tls.socket().poll_read_ready(cx))?;
             self.turn = turns.take();
         }
         if let Some(turn) = &mut self.turn {
@@ -84,6 +80,13 @@ impl ClientStream {
         &mut self.ahead
     }
 
+    /// Gives up the memory of what was put back and taken again.
+    pub fn forget_read(&mut self) {
+        if self.ahead.is_empty() {
+            self.ahead = Bytes::new();
+        }
+    }
+
     pub fn has_unread(&self) -> bool {
         !self.ahead.is_empty()
     }
@@ -97,7 +100,7 @@ impl ClientStream {
     pub fn poll_first_bytes(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
         // Mostly nothing came: whoever waits looks here whatever it is woken for.
         if self.is_drained && self.ahead.is_empty() {
-            ready!(self.tls.get_ref().0.poll_read_ready(cx))?;
+            ready!(self.tls.socket().poll_read_ready(cx))?;
         }
         let mut space = [0; 64];
         let mut buf = ReadBuf::new(&mut space);
@@ -117,6 +120,7 @@ impl AsyncRead for ClientStream {
             let len = self.ahead.len().min(buf.remaining());
             buf.put_slice(&self.ahead[..len]);
             self.ahead.advance(len);
+            self.forget_read();
             return Poll::Ready(Ok(()));
         }
         ready!(self.poll_turn(cx))?;
@@ -132,7 +136,7 @@ impl AsyncRead for ClientStream {
 
 impl AsyncWrite for ClientStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        self.poll_gather(|tls| tls.poll_write(cx, buf))
+        self.poll_say(cx, &[io::IoSlice::new(buf)])
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -150,10 +154,10 @@ impl AsyncWrite for ClientStream {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.poll_gather(|tls| tls.poll_write_vectored(cx, bufs))
+        self.poll_say(cx, bufs)
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.tls.is_write_vectored()
+        true
     }
 }

@@ -220,6 +220,7 @@ impl Parked {
             }
             stream.unread_bytes().advance(HEAD + head.length);
         }
+        stream.forget_read();
         !stream.has_unread()
     }
 

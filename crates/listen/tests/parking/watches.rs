@@ -182,6 +182,53 @@ async fn a_client_that_leaves_ends_its_watches() {
     ends(&feed).await;
 }
 
+/// In TLS, whose end comes before that of the socket.
+#[tokio::test]
+async fn a_client_that_says_that_it_leaves_ends_its_watches() {
+    let (feeds, server, mut client) = watching().await;
+    client.until_parked(&server).await;
+    let feed = feeds.feed(0);
+    let (socket, session) = client.stream.get_mut();
+    session.send_close_notify();
+    let mut record = Vec::new();
+    session.write_tls(&mut record).unwrap();
+    socket.write_all(&record).await.unwrap();
+    ends(&feed).await;
+}
+
+/// Keys change in both directions, and that alone resumes nothing.
+#[tokio::test]
+async fn keys_change_aside() {
+    let (feeds, server, mut client) = watching().await;
+    client.until_parked(&server).await;
+    for event in [b"first.", b"second", b"third."] {
+        client.stream.get_mut().1.refresh_traffic_keys().unwrap();
+        client.send(&frames::frame(frames::PING, 0, 0, &[7; 8])).await;
+        client.until(frames::PING).await;
+        feeds.feed(0).send(Bytes::from_static(event)).await.unwrap();
+        assert_eq!(client.until(frames::DATA).await.1, event);
+    }
+    assert_eq!(server.stats.resumed.load(Ordering::Relaxed), 0);
+}
+
+/// A record that nobody with the keys has made ends the connection, and the client is told.
+#[tokio::test]
+async fn a_wrong_record_ends_its_watches() {
+    let (feeds, server, mut client) = watching().await;
+    client.until_parked(&server).await;
+    let feed = feeds.feed(0);
+    client.stream.get_mut().0.write_all(&[[23, 3, 3, 0, 32].as_slice(), &[7; 32]].concat()).await.unwrap();
+    let mut space = [0; 100];
+    let alert = loop {
+        match client.stream.read(&mut space).await {
+            Ok(length) => assert!(length > 0, "the end without an alert"),
+            Err(alert) => break alert.to_string(),
+        }
+    };
+    assert!(alert.contains("BadRecordMac"), "{alert}");
+    ends(&feed).await;
+}
+
 /// The server stops while the connection is aside: it is told, and what the watch still has to say comes through.
 #[tokio::test]
 async fn a_watch_ends_in_order_when_the_server_stops() {

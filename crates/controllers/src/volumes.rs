@@ -1,5 +1,6 @@
 //! Volumes and claims stay while they are in use: their finalizers go when nobody uses them any more.
 
+use crate::caches::Needle;
 use crate::{Context, caches};
 use kubelith_meta::{GroupVersionResource, Status, Str, Value};
 use kubelith_server::controller::{Change, Controller, Next};
@@ -65,7 +66,7 @@ impl Protection {
             async move { this.reconcile(&key).await }
         })
         .watches(&cache, move |change| match &change.new {
-            Some(new) if caches::mentions(new, caches::BEING_DELETED) || !caches::mentions(new, finalizer) => {
+            Some(new) if caches::BEING_DELETED.is_in(new) || !caches::mentions(new, finalizer) => {
                 vec![change.key()]
             }
             _ => Vec::new(),
@@ -101,7 +102,9 @@ fn claims_of(change: &Change) -> Vec<Str> {
 }
 
 fn has_claims(pod: &CachedObject) -> bool {
-    caches::mentions(pod, "\"persistentVolumeClaim\":{") || caches::mentions(pod, "\"ephemeral\":{")
+    static CLAIM: Needle = Needle::new("\"persistentVolumeClaim\":{");
+    static EPHEMERAL: Needle = Needle::new("\"ephemeral\":{");
+    CLAIM.is_in(pod) || EPHEMERAL.is_in(pod)
 }
 
 fn volumes(pod: &Value) -> impl Iterator<Item = &Value> {

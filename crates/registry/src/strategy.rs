@@ -48,7 +48,8 @@ pub trait Strategy: Send + Sync + 'static {
         ErrorList::default()
     }
 
-    /// Whether `validate` checks metadata at least as strictly as is done for all kinds, so that it need not be done again.
+    /// Whether `validate`, and `validate_update` of a main update, check metadata at least as strictly as is done for all kinds, so that
+    /// it need not be done again.
     fn validates_metadata(&self) -> bool {
         false
     }

@@ -333,10 +333,17 @@ impl Resource {
             Some(others) => others.await,
             None => ErrorList::default(),
         };
-        let mut errors = self.validate_metadata(object);
-        errors.extend(validate_object_meta_update(object.meta(), old.meta(), &Path::new("metadata")));
+        let judged = self.strategy.validate_update(call, part, object, old);
+        let metadata = || {
+            let mut errors = self.validate_metadata(object);
+            errors.extend(validate_object_meta_update(object.meta(), old.meta(), &Path::new("metadata")));
+            errors
+        };
+        let checked = part == Part::Main && self.strategy.validates_metadata() && judged.is_empty();
+        debug_assert!(!checked || metadata().is_empty(), "metadata is not as it should be");
+        let mut errors = if checked { ErrorList::new() } else { metadata() };
         errors.extend(consulted);
-        errors.extend(self.strategy.validate_update(call, part, object, old));
+        errors.extend(judged);
         if !errors.is_empty() {
             let name = Str::from(object.str_at(&["metadata", "name"]));
             return Err(Status::invalid(&self.kind_of(object), &name, &errors));

@@ -4,6 +4,7 @@
 //! one per broken byte.
 
 use super::SyntaxError;
+use kubelith_meta::text::{run_in, run_len};
 use std::borrow::Cow;
 
 pub(crate) const AFTER_TOP: &str = "after top-level value";
@@ -324,9 +325,9 @@ impl<'a> Lexer<'a> {
     pub fn string(&mut self) -> Result<Cow<'a, str>> {
         let start = self.pos + 1;
         let mut at = start;
-        while let Some(chunk) = self.data.get(at..).and_then(<[u8]>::first_chunk::<8>) {
-            match plain_in(*chunk) {
-                8 => at += 8,
+        while let Some(chunk) = self.data.get(at..).and_then(<[u8]>::first_chunk::<16>) {
+            match run_in(chunk, ends_plain) {
+                16 => at += 16,
                 n => {
                     at += n;
                     // Quotes stand between characters.
@@ -461,32 +462,16 @@ pub(crate) fn push_repaired(out: &mut String, mut bytes: &[u8]) {
     }
 }
 
-/// How many of eight bytes are plain characters of a string.
+/// Whether a byte is no plain character of a string: a quote, a backslash or a control character.
 #[inline(always)]
-fn plain_in(chunk: [u8; 8]) -> usize {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGHS: u64 = 0x8080_8080_8080_8080;
-    // The high bit of a byte is set where the byte is not plain; bytes behind the first such may be marked wrongly,
-    // which does not matter.
-    let zeros = |x: u64| x.wrapping_sub(ONES) & !x & HIGHS;
-    let x = u64::from_le_bytes(chunk);
-    let control = x.wrapping_sub(ONES * 0x20) & !x & HIGHS;
-    let stops = zeros(x ^ (ONES * b'"' as u64)) | zeros(x ^ (ONES * b'\\' as u64)) | control;
-    stops.trailing_zeros() as usize / 8
+fn ends_plain(byte: u8) -> bool {
+    (byte == b'"') | (byte == b'\\') | (byte < 0x20)
 }
 
-/// How many bytes are plain characters of a string: neither quote nor backslash nor control character.
+/// How many bytes are plain characters of a string.
 #[inline]
 pub(super) fn plain_len(bytes: &[u8]) -> usize {
-    let mut at = 0;
-    while let Some(chunk) = bytes[at..].first_chunk::<8>() {
-        match plain_in(*chunk) {
-            8 => at += 8,
-            n => return at + n,
-        }
-    }
-    let rest = &bytes[at..];
-    at + rest.iter().position(|&b| matches!(b, b'"' | b'\\' | 0..=0x1f)).unwrap_or(rest.len())
+    run_len(bytes, ends_plain)
 }
 
 type Literal = (&'static [u8], &'static [&'static str]);

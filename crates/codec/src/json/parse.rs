@@ -112,9 +112,16 @@ enum Numbers {
     AsWritten,
 }
 
+/// What follows in an object.
+#[derive(PartialEq)]
+enum Next {
+    Value,
+    End,
+}
+
 enum Open {
     Array { start: usize },
-    Object { start: usize, key: Str, seen: SeenKeys },
+    Object { start: usize, key: Key, seen: SeenKeys },
 }
 
 impl Parser {
@@ -166,9 +173,12 @@ impl Parser {
                 }
                 Token::BeginObject if lexer.empty_object()? => Value::object(),
                 Token::BeginObject => {
-                    let key = Str::from(lexer.key()?);
-                    self.open.push(Open::Object { start: self.members.len(), key, seen: SeenKeys::default() });
-                    continue;
+                    let (start, key) = (self.members.len(), Key::default());
+                    self.open.push(Open::Object { start, key, seen: SeenKeys::default() });
+                    match self.next_member(lexer)? {
+                        Next::Value => continue,
+                        Next::End => self.close_object(),
+                    }
                 }
             };
             if let Some(value) = self.finish(lexer, value)? {
@@ -196,7 +206,7 @@ impl Parser {
         else {
             return false;
         };
-        c == "fieldsV1" && b == "managedFields" && a == "metadata"
+        c.as_str() == "fieldsV1" && b.as_str() == "managedFields" && a.as_str() == "metadata"
     }
 
     /// Puts a finished value into its container, and containers that end with it into theirs. Returns the
@@ -214,9 +224,8 @@ impl Parser {
                     value = Value::Array(self.elements.split_off(start));
                 }
                 Some(Open::Object { key, .. }) => {
-                    self.members.push((Key::new(std::mem::take(key)), value));
-                    if lexer.more(b'}', AFTER_MEMBER)? {
-                        self.next_key(lexer)?;
+                    self.members.push((std::mem::take(key), value));
+                    if lexer.more(b'}', AFTER_MEMBER)? && self.next_member(lexer)? == Next::Value {
                         return Ok(None);
                     }
                     value = self.close_object();
@@ -233,16 +242,27 @@ impl Parser {
         Value::Object(Map::from_unsorted(self.members.split_off(start)))
     }
 
-    fn next_key(&mut self, lexer: &mut Lexer<'_>) -> Result<(), SyntaxError> {
-        let next = lexer.key()?;
-        let Some(Open::Object { start, key, seen }) = self.open.last_mut() else { return Ok(()) };
-        let repeats = self.strictness == Strictness::Report && seen.repeats(&self.members[*start..], &next);
-        *key = Str::from(next);
-        if repeats && self.strict.has_room() {
-            let path = self.path();
-            self.strict.add(StrictError::DuplicateField(path));
+    /// Reads members of the innermost object up to one that is no string, of which it reads the key. Most members are strings: they
+    /// take no way about the stack.
+    fn next_member(&mut self, lexer: &mut Lexer<'_>) -> Result<Next, SyntaxError> {
+        loop {
+            let name = lexer.key()?;
+            let Some(Open::Object { start, key, seen }) = self.open.last_mut() else { return Ok(Next::End) };
+            let repeats = self.strictness == Strictness::Report && seen.repeats(&self.members[*start..], &name);
+            let next = Key::new(Str::from(name));
+            if repeats || lexer.peek() != Some(b'"') {
+                *key = next;
+                if repeats && self.strict.has_room() {
+                    let path = self.path();
+                    self.strict.add(StrictError::DuplicateField(path));
+                }
+                return Ok(Next::Value);
+            }
+            self.members.push((next, Value::String(Str::from(lexer.string()?))));
+            if !lexer.more(b'}', AFTER_MEMBER)? {
+                return Ok(Next::End);
+            }
         }
-        Ok(())
     }
 
     /// Where the parser is: `spec.list[3].key`.

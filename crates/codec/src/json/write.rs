@@ -3,6 +3,7 @@
 
 use super::SyntaxError;
 use super::number::{write_float, write_int};
+use kubelith_meta::text::run_len;
 use kubelith_meta::{Map, Value};
 use std::io::Write;
 
@@ -311,35 +312,33 @@ pub fn write_string(out: &mut Vec<u8>, s: &str) {
 /// Whether all bytes are ASCII and stand for themselves: true of nearly all strings.
 #[inline]
 fn is_plain(bytes: &[u8]) -> bool {
-    let word = |chunk: &[u8; 8]| u64::from_le_bytes(*chunk);
-    let half = |chunk: &[u8; 4]| u64::from(u32::from_le_bytes(*chunk));
-    let (first, last) = match (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
-        (Some(first), Some(last)) => (word(first), word(last)),
-        _ => match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
-            (Some(first), Some(last)) => return unlike_plain(half(first) | half(last) << 32) == 0,
-            _ => return bytes.iter().all(|b| b.is_ascii() && ESCAPES[usize::from(*b)] == PLAIN),
-        },
-    };
-    // The first and the last bytes overlap, or are all there are, up to 16.
-    let mut found = unlike_plain(first) | unlike_plain(last);
-    if bytes.len() > 16 {
-        for chunk in &bytes.as_chunks::<8>().0[1..] {
-            found |= unlike_plain(word(chunk));
-        }
+    // The first and the last bytes overlap, or are all there are of up to twice as many.
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        return is_all_plain(first) & is_all_plain(last) && bytes.as_chunks().0[1..].iter().all(is_all_plain);
     }
-    found == 0
+    let mut both = [b' '; 16];
+    if let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+        both[..8].copy_from_slice(first);
+        both[8..].copy_from_slice(last);
+    } else if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        both[..4].copy_from_slice(first);
+        both[4..8].copy_from_slice(last);
+    } else {
+        return bytes.iter().all(|b| !is_unlike_plain(*b));
+    }
+    is_all_plain(&both)
 }
 
-/// Not zero if one of eight bytes is no ASCII or has to be escaped: the highest bits of bytes, at least of the first such.
-#[inline]
-fn unlike_plain(x: u64) -> u64 {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGHS: u64 = 0x8080_8080_8080_8080;
-    // Subtracting from ASCII sets the highest bit only where a byte is too small, or where a smaller one borrowed from it.
-    let is = |x: u64, b: u8| (x ^ (ONES * u64::from(b))).wrapping_sub(ONES);
-    let control = x.wrapping_sub(ONES * 0x20);
-    // '<' and '>', and '"' and '&', differ in one bit, and nothing else has the others.
-    (x | control | is(x | (ONES * 2), b'>') | is(x | (ONES * 4), b'&') | is(x, b'\\')) & HIGHS
+/// Without a branch, so that sixteen bytes are looked at together.
+#[inline(always)]
+fn is_all_plain(bytes: &[u8; 16]) -> bool {
+    !bytes.iter().fold(false, |found, b| found | is_unlike_plain(*b))
+}
+
+/// Whether a byte is no ASCII or has to be escaped.
+#[inline(always)]
+fn is_unlike_plain(b: u8) -> bool {
+    (b >= 0x80) | (b < 0x20) | (b | 4 == b'&') | (b == b'\\') | (b | 2 == b'>')
 }
 
 #[cold]
@@ -373,29 +372,10 @@ fn write_escaped(out: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// How many bytes need no look: eight at a time while there are eight. See the lexer's function of this name.
+/// How many bytes need no look.
 #[inline]
 fn plain_len(bytes: &[u8]) -> usize {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGHS: u64 = 0x8080_8080_8080_8080;
-    let is = |x: u64, b: u8| {
-        let x = x ^ (ONES * u64::from(b));
-        x.wrapping_sub(ONES) & !x & HIGHS
-    };
-    let mut at = 0;
-    while let Some(chunk) = bytes[at..].first_chunk::<8>() {
-        let x = u64::from_le_bytes(*chunk);
-        let control = x.wrapping_sub(ONES * 0x20) & !x & HIGHS;
-        // '<' and '>' differ in one bit, and nothing else has the others.
-        let angle = is(x | (ONES * 2), b'>');
-        let special = control | angle | is(x, b'"') | is(x, b'\\') | is(x, b'&') | is(x, 0xe2);
-        if special != 0 {
-            return at + special.trailing_zeros() as usize / 8;
-        }
-        at += 8;
-    }
-    let rest = &bytes[at..];
-    at + rest.iter().position(|&b| ESCAPES[usize::from(b)] != PLAIN).unwrap_or(rest.len())
+    run_len(bytes, |b| (b < 0x20) | (b | 2 == b'>') | (b | 4 == b'&') | (b == b'\\') | (b == 0xe2))
 }
 
 const PLAIN: u8 = 0;

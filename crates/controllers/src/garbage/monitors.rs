@@ -6,7 +6,7 @@
 use super::Shared;
 use super::api::{self, Api};
 use super::graph::{Identity, Seen};
-use crate::caches::{BEING_DELETED, OWNED, mentions};
+use crate::caches::{BEING_DELETED, OWNED};
 use crate::resources::when_resources_change;
 use crate::world::Known;
 use crate::{Context, World};
@@ -284,5 +284,5 @@ fn key(identity: &Identity) -> String {
 
 /// Whether an object has owners, or waits for its end.
 fn matters(object: &CachedObject) -> bool {
-    mentions(object, OWNED) || mentions(object, BEING_DELETED)
+    OWNED.is_in(object) || BEING_DELETED.is_in(object)
 }

@@ -64,7 +64,7 @@ pub fn start(context: &Context) {
         async move { emptier.reconcile(&name).await }
     })
     .watches(&namespaces, |change| {
-        let deleting = change.new.as_ref().is_some_and(|new| caches::mentions(new, caches::BEING_DELETED));
+        let deleting = change.new.as_ref().is_some_and(|new| caches::BEING_DELETED.is_in(new));
         deleting.then(|| change.key()).into_iter().collect()
     })
     .workers(WORKERS)

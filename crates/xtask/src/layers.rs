@@ -5,7 +5,7 @@ use crate::run::{capture, cargo, root};
 use serde_json::{Value, json};
 
 /// From the top down, as docs/ARCHITECTURE.md draws it.
-const LAYERS: [&str; 33] = [
+const LAYERS: [&str; 34] = [
     "kubelith-testing",
     "kubelith",
     "kubelith-console",
@@ -41,6 +41,7 @@ const LAYERS: [&str; 33] = [
     "kubelith-meta",
     // A program of its own; the server only reads what it announces.
     "kubelith-companion",
+    "kubelith-system",
 ];
 
 const TOOLS: [&str; 6] = [

@@ -256,7 +256,7 @@ fn merge_into(path: &Path, entry: &Entry, current: Current) -> Result<(), String
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let told = |why: std::io::Error| format!("{}: {why}", path.display());
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        files::make_private_dir(folder).map_err(told)?;
+        files::make_private_folder(folder).map_err(told)?;
     }
     let _lock = Lock::take(&path)?;
     let old = read(&path)?.unwrap_or(Value::Null);

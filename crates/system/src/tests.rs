@@ -50,11 +50,10 @@ fn what_is_private_is_the_owners_alone() {
     let at = |name: &str| dir.path().join(name);
     let mode = |name: &str| fs::metadata(at(name)).unwrap().permissions().mode() & 0o777;
     files::private().write(true).create(true).open(at("private")).unwrap();
-    files::public().write(true).create(true).open(at("public")).unwrap();
     files::make_private_folder(&at("folder")).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let _listener = runtime.block_on(async { sockets::bind_private(&at("socket")) }).unwrap();
-    assert_eq!(["private", "public", "folder", "socket"].map(mode), [0o600, 0o644, 0o700, 0o600]);
+    assert_eq!(["private", "folder", "socket"].map(mode), [0o600, 0o700, 0o600]);
 }
 
 #[test]

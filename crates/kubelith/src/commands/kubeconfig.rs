@@ -77,7 +77,11 @@ pub fn run(words: &[String]) -> Result<String, String> {
     }
     let file = match &command.file {
         Some(file) => file.clone(),
-        None => own_file(std::env::var("KUBECONFIG").ok().as_deref(), std::env::var_os("HOME").map(PathBuf::from))?,
+        None => {
+            // As kubectl does: Windows has the second only.
+            let home = std::env::var_os("HOME").or_else(|| std::env::var_os("USERPROFILE"));
+            own_file(std::env::var("KUBECONFIG").ok().as_deref(), home.map(PathBuf::from))?
+        }
     };
     let current = if command.keep_context { Current::Kept } else { Current::Switched };
     merge_into(&file, &entry, current)?;

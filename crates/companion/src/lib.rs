@@ -3,14 +3,13 @@
 //! Tools that start an API server for tests start an etcd first and hand its address over. The companion answers the
 //! questions that such tools ask (`--help`, `/health`, `/version`), and tells a server of ours that looks for it
 //! ([`Announcement`]) to keep its objects itself, in the data folder that the tool made. It keeps no objects and speaks no
-//! protocol of etcd's; any other client is told so. It uses nothing but the standard library: it is up in a millisecond,
+//! protocol of etcd's; any other client is told so. It has no runtime, and no crate of ours but `system`: it is up in a millisecond,
 //! and a signal ends it as it ends any program.
 
 pub mod flags;
 pub mod serve;
 
-use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use kubelith_system::files;
 use std::path::PathBuf;
 
 /// Where the announcement is. An etcd has nothing there.
@@ -44,7 +43,7 @@ impl Announcement {
             Fsync::Never => "no",
         };
         let mut text = format!("{GREETING}\nfsync {sync}\n").into_bytes();
-        text.extend_from_slice(self.folder.as_os_str().as_bytes());
+        text.extend(files::path_to_bytes(&self.folder));
         text
     }
 
@@ -54,7 +53,7 @@ impl Announcement {
             Some(folder) => (Fsync::Always, folder),
             None => (Fsync::Never, text.strip_prefix(b"no\n")?),
         };
-        let folder = PathBuf::from(OsString::from_vec(folder.to_vec()));
+        let folder = files::path_of_bytes(folder)?;
         folder.is_absolute().then_some(Announcement { folder, sync })
     }
 }

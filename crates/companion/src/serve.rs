@@ -2,10 +2,10 @@
 
 use crate::flags::Options;
 use crate::{Announcement, PATH};
+use kubelith_system::files;
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -39,7 +39,7 @@ impl Companion {
     /// Makes the data folder, if there is none, locks it and listens.
     pub fn open(options: &Options) -> Result<Companion, String> {
         let failed = |what: &str, why: io::Error| format!("{what} {}: {why}", options.data_dir.display());
-        make_private(&options.data_dir).map_err(|why| failed("cannot make the data folder", why))?;
+        files::make_private_folder(&options.data_dir).map_err(|why| failed("cannot make the data folder", why))?;
         let folder = options.data_dir.canonicalize().map_err(|why| failed("cannot use the data folder", why))?;
         let lock = File::create(folder.join(LOCK_FILE)).map_err(|why| failed("cannot lock", why))?;
         match lock.try_lock() {
@@ -74,11 +74,6 @@ impl Companion {
     pub fn listeners(&self) -> &[TcpListener] {
         &self.listeners
     }
-}
-
-fn make_private(folder: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 fn thread(work: impl FnOnce() + Send + 'static) -> io::Result<()> {

@@ -2,7 +2,8 @@
 
 use crate::failure::Failure;
 use crate::options::Options;
-use crate::{commands, flags, limits, run, version};
+use crate::{commands, flags, run, version};
+use kubelith_system::process;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
@@ -30,7 +31,7 @@ pub fn main() -> ExitCode {
         println!("{text}");
         return ExitCode::SUCCESS;
     }
-    limits::raise_open_files();
+    process::raise_open_files();
     let options = Options::from_flags(&flags).map_err(|e| Failure::from(e.to_string()));
     match options.and_then(|options| run::run(options, &flags)) {
         Ok(()) => ExitCode::SUCCESS,

@@ -2,6 +2,7 @@
 
 use kubelith_listen::BindOptions;
 use kubelith_store::StoreError;
+use kubelith_system::sockets;
 use kubelith_tls::pki::PkiError;
 use std::io;
 use std::net::SocketAddr;
@@ -85,10 +86,11 @@ pub fn store_advice(error: &StoreError, folder: &Path) -> Option<String> {
         StoreError::Locked(by) => {
             let owner = pid_in(by).map(Process::of);
             let owner = owner.map_or_else(|| "Another process".to_owned(), |who| capital(&who.to_string()));
-            Some(format!(
-                "{owner} has {shown} open. Stop it, or name another folder: --data-dir. A backup can be made while it \
-                 runs: kubelith store backup"
-            ))
+            let backup = match sockets::SUPPORTED {
+                true => ". A backup can be made while it runs: kubelith store backup",
+                false => "",
+            };
+            Some(format!("{owner} has {shown} open. Stop it, or name another folder: --data-dir{backup}"))
         }
         StoreError::NewerFormat { .. } => Some(format!(
             "A newer release of Kubelith wrote {shown}. Start that release, or restore a backup that this one made into \

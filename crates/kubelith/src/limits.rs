@@ -1,20 +1,9 @@
-//! What the system lets a process have.
+//! How much memory the system lets the process have.
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::path::Path;
 
 /// What is no limit: version 1 of cgroups says so with nearly the largest number.
 const UNLIMITED: u64 = 1 << 60;
-
-/// Lets the process open as many files as it may: each connection is one, and the usual first limit of 1024 is for
-/// programs that use `select`.
-pub fn raise_open_files() {
-    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    if current != maximum {
-        // Without it the server still serves, fewer.
-        let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
-    }
-}
 
 /// The memory that the cgroup of this process may use, if it is limited.
 pub fn memory() -> Option<u64> {

@@ -16,8 +16,8 @@ use kubelith_registry::served;
 use kubelith_schema::TypedSchema;
 use kubelith_store::embedded::{self, Entry};
 use kubelith_store::{Revision, StoreError};
+use kubelith_system::files;
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// Of the file's form; grows when older programs could misread it.
@@ -44,7 +44,7 @@ impl Failed {
 pub fn export(folder: &Path, to: &Path) -> Result<usize, Failed> {
     let failed = |error: std::io::Error| Failed::File(format!("{}: {error}", to.display()));
     // For its owner alone: Secrets are in it.
-    let file = std::fs::File::options().write(true).create_new(true).mode(0o600).open(to).map_err(failed)?;
+    let file = files::private().write(true).create_new(true).open(to).map_err(failed)?;
     let outcome = write(folder, file, to);
     if outcome.is_err() {
         let _ = std::fs::remove_file(to);

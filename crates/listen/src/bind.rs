@@ -1,5 +1,7 @@
 //! Opening the listening socket.
 
+use kubelith_system::sockets;
+use socket2::SockRef;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use tokio::net::{TcpListener, TcpSocket};
@@ -39,10 +41,13 @@ pub fn bind(options: &BindOptions) -> io::Result<TcpListener> {
 
 fn bind_one(address: SocketAddr, sharing: Sharing) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    // A restart need not wait for connections of the last life to time out.
-    socket.set_reuseaddr(true)?;
+    if address.is_ipv6() && address.ip().is_unspecified() {
+        // Both families, whatever the system is set to.
+        SockRef::from(&socket).set_only_v6(false)?;
+    }
+    sockets::take_over_port(&socket)?;
     if sharing == Sharing::Port {
-        socket.set_reuseport(true)?;
+        sockets::share_port(&socket)?;
     }
     socket.bind(address)?;
     socket.listen(BACKLOG)

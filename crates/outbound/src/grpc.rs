@@ -3,9 +3,9 @@
 use crate::egress::{Duplex, Route};
 use http::Uri;
 use hyper_util::rt::TokioIo;
+use kubelith_system::sockets::UnixStream;
 use std::io;
 use std::path::PathBuf;
-use tokio::net::UnixStream;
 use tonic::transport::{Channel, Endpoint};
 use tower::ServiceExt;
 use tower::util::BoxService;

@@ -8,12 +8,12 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use kubelith_http::upload::{Unread, Upload};
 use kubelith_http::{Body, BoxHandler, RequestBody};
+use kubelith_system::sockets::{UnixListener, UnixStream};
 use std::convert::Infallible;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 
 /// At a time; it is for people.

@@ -1,9 +1,11 @@
 //! Files that hold keys and certificates: written whole and private, read as PEM.
 
-use std::fs::{self, OpenOptions};
+use kubelith_system::files;
+use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
+
+pub use kubelith_system::files::{make_private_folder, sync};
 
 /// Who may read a file that is written here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,27 +35,20 @@ pub fn write(path: &Path, contents: &[u8], access: Access) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".{}.tmp", std::process::id()));
     let temporary = path.with_file_name(name);
-    let mode = if access == Access::Private { 0o600 } else { 0o644 };
+    let mut options = match access {
+        Access::Private => files::private(),
+        Access::Public => files::public(),
+    };
     // A left-over of an earlier crash may have another mode.
     let _ = fs::remove_file(&temporary);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary)?;
+    let mut file = options.write(true).create_new(true).open(&temporary)?;
     file.write_all(contents)?;
     fs::rename(&temporary, path)
-}
-
-/// Brings a file to the disk.
-pub fn sync(path: &Path) -> io::Result<()> {
-    fs::File::open(path)?.sync_all()
 }
 
 /// True if there is something in it.
 pub fn is_filled(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|m| m.len() > 0)
-}
-
-/// Makes a folder that only its owner may enter, with its parents.
-pub fn make_private_dir(path: &Path) -> io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 #[cfg(test)]

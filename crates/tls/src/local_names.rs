@@ -1,27 +1,36 @@
 //! The names and addresses under which this machine can be reached, for the serving certificate.
 
+use kubelith_system::process;
 use std::collections::BTreeSet;
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
-/// What the machine is called, as it is written.
-pub fn raw_hostname() -> Option<String> {
-    let name = fs::read_to_string("/proc/sys/kernel/hostname").or_else(|_| fs::read_to_string("/etc/hostname")).ok()?;
-    Some(name.trim().to_owned()).filter(|name| !name.is_empty())
-}
-
-/// The same, as a certificate can have it.
+/// What the machine is called, as a certificate can have it.
 pub fn hostname() -> Option<String> {
-    let name = raw_hostname()?.to_ascii_lowercase();
+    let name = process::hostname()?.to_ascii_lowercase();
     let is_name = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'.');
     is_name.then_some(name)
 }
 
-/// Addresses of the network interfaces, loopback included. Empty where the kernel does not list them.
+/// Addresses of the network interfaces, loopback included. Where the kernel does not list them, those that lead out.
 pub fn interface_addresses() -> BTreeSet<IpAddr> {
     let v4 = fs::read_to_string("/proc/net/fib_trie").unwrap_or_default();
     let v6 = fs::read_to_string("/proc/net/if_inet6").unwrap_or_default();
-    ipv4_of_fib_trie(&v4).map(IpAddr::V4).chain(ipv6_of_if_inet6(&v6).map(IpAddr::V6)).collect()
+    let listed: BTreeSet<IpAddr> =
+        ipv4_of_fib_trie(&v4).map(IpAddr::V4).chain(ipv6_of_if_inet6(&v6).map(IpAddr::V6)).collect();
+    if listed.is_empty() { leading_out() } else { listed }
+}
+
+/// The addresses that packets to elsewhere would come from. None is sent: such sockets only look for a route.
+fn leading_out() -> BTreeSet<IpAddr> {
+    // Of networks that are set aside for documentation: nobody is there.
+    let elsewhere = [("0.0.0.0:0", "192.0.2.1:9"), ("[::]:0", "[2001:db8::1]:9")];
+    let own = elsewhere.iter().filter_map(|(any, other)| {
+        let socket = UdpSocket::bind(any).ok()?;
+        socket.connect(other).ok()?;
+        Some(socket.local_addr().ok()?.ip())
+    });
+    own.filter(|address| !address.is_unspecified()).collect()
 }
 
 /// The address that others reach this machine by: the first that is not loopback, IPv4 before IPv6.
@@ -66,5 +75,12 @@ mod tests {
         assert_eq!(ipv4_of_fib_trie(trie).collect::<Vec<_>>(), [Ipv4Addr::new(10, 1, 2, 3)]);
         let list = "00000000000000000000000000000001 01 80 10 80       lo\nfe80000000000000021122fffe334455 02 40 20 80     eth0\n";
         assert_eq!(ipv6_of_if_inet6(list).collect::<Vec<_>>(), [Ipv6Addr::LOCALHOST]);
+    }
+
+    /// A machine without a network has none, and one that the kernel lists no addresses of proves nothing.
+    #[test]
+    fn what_leads_out_is_one_of_the_interfaces() {
+        let (listed, leading) = (interface_addresses(), leading_out());
+        assert!(leading.is_subset(&listed), "{leading:?} of {listed:?}");
     }
 }

@@ -123,7 +123,7 @@ impl Pki {
     /// Opens the authority in `dir`, making what is missing, expired, or lacks one of the names.
     pub fn open(dir: impl Into<PathBuf>, options: PkiOptions) -> Result<Pki, PkiError> {
         let pki = Pki { dir: dir.into(), options };
-        files::make_private_dir(&pki.dir).map_err(|source| PkiError::Io { path: pki.dir.clone(), source })?;
+        files::make_private_folder(&pki.dir).map_err(|source| PkiError::Io { path: pki.dir.clone(), source })?;
         let mut issuers = Issuers::new();
         for (name, subject) in [(CA, "kubelith-ca"), (FRONT_PROXY_CA, "kubelith-front-proxy-ca")] {
             let filled = |kind: &str| files::is_filled(&pki.path(&format!("{name}.{kind}")));

@@ -3,9 +3,10 @@
 
 use crate::run::{capture, cargo, root};
 use serde_json::{Value, json};
+use std::path::Path;
 
 /// From the top down, as docs/ARCHITECTURE.md draws it.
-const LAYERS: [&str; 33] = [
+const LAYERS: [&str; 34] = [
     "kubelith-testing",
     "kubelith",
     "kubelith-console",
@@ -41,6 +42,7 @@ const LAYERS: [&str; 33] = [
     "kubelith-meta",
     // A program of its own; the server only reads what it announces.
     "kubelith-companion",
+    "kubelith-system",
 ];
 
 const TOOLS: [&str; 6] = [
@@ -124,6 +126,35 @@ fn ring_is_not_among_the_dependencies() {
     let libraries: Vec<&str> = tree.lines().collect();
     assert!(libraries.contains(&"aws_lc_rs"), "{libraries:?}");
     assert!(!libraries.contains(&"ring"));
+}
+
+/// What operating systems do differently has one place: logic elsewhere need not be read once for each of them.
+#[test]
+fn one_crate_asks_which_system_it_is_for() {
+    let metadata = capture(cargo().args(["metadata", "--no-deps", "--format-version=1", "--offline"])).unwrap();
+    let metadata: Value = serde_json::from_str(&metadata).unwrap();
+    let mut found = Vec::new();
+    for package in metadata["packages"].as_array().unwrap() {
+        let name = package["name"].as_str().unwrap();
+        if TOOLS.contains(&name) || name == "kubelith-system" {
+            continue;
+        }
+        let mut left = vec![Path::new(package["manifest_path"].as_str().unwrap()).with_file_name("src")];
+        while let Some(path) = left.pop() {
+            if path.is_dir() {
+                left.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            } else if std::fs::read_to_string(&path).is_ok_and(|text| asks_for_the_system(&text)) {
+                found.push(path);
+            }
+        }
+    }
+    assert!(found.is_empty(), "{found:?}: move what differs to crates/system");
+}
+
+fn asks_for_the_system(source: &str) -> bool {
+    ["target_os", "cfg(unix", "cfg(windows", "cfg(not(unix", "cfg(not(windows", "cfg!(unix", "cfg!(windows"]
+        .iter()
+        .any(|mark| source.contains(mark))
 }
 
 /// The lints (unsafe code is forbidden) hold only where a crate asks for them.

@@ -41,6 +41,7 @@ cargo xtask <command>
   bench [arguments]                      measure the server under load (release build)
   robustness [options]                   clients under faults, with every answer checked; --help shows the options
   dist [options]                         build and pack all that is handed out; dist --help shows the options
+  ports                                  whether the server compiles for Windows and macOS (gets zig into target/tools)
   envtest [--binaries F] [--url URL]     pack what controller-runtime's envtest starts, and the index for setup-envtest
   profile [FILE]                         make that profile: what the server does under load
   zones [tzdata.zi]                      pack the tz database for expressions in CEL (needs zic, which comes with libc)
@@ -76,6 +77,7 @@ fn dispatch(command: &str, rest: &[String]) -> Result<(), String> {
         "robustness" => robustness::run_with(rest),
         "tools" => tools::install().and_then(|()| browser::install()),
         "dist" => dist::dist(rest),
+        "ports" => dist::zig::ports(),
         "envtest" => envtest::pack_with(rest),
         "profile" => profile::make(rest),
         "zones" => zones::make(rest),

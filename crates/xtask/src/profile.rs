@@ -66,11 +66,14 @@ pub fn build_for_shipping(
         plain.arg("build");
         plain
     });
-    // Code in C names its files, too.
-    let maps =
-        maps().into_iter().map(|(from, to)| format!("-ffile-prefix-map={from}={to}")).collect::<Vec<_>>().join(" ");
-    server.env("SOURCE_DATE_EPOCH", made.to_string()).env("CFLAGS", maps);
+    server.env("SOURCE_DATE_EPOCH", made.to_string()).env("CFLAGS", flags_of_c());
     build(&mut server, folder, &mode)
+}
+
+/// Code in C names its files, too. It may name the time: compilers take it from `SOURCE_DATE_EPOCH`, but zig refuses it unless told.
+fn flags_of_c() -> String {
+    let maps = maps().into_iter().map(|(from, to)| format!("-ffile-prefix-map={from}={to}"));
+    maps.chain(["-Wno-error=date-time".to_owned()]).collect::<Vec<_>>().join(" ")
 }
 
 /// Folders of this machine, and what programs call them instead.
@@ -108,7 +111,7 @@ fn build(server: &mut Command, folder: &Path, mode: &str) -> Result<(), String> 
 pub fn compile(arguments: &[String]) -> Option<ExitCode> {
     let mode = std::env::var(MODE).ok()?;
     let (compiler, rest) = arguments.split_first()?;
-    let status = Command::new(compiler).args(rest).args(additions(rest, &mode, cfg!(target_os = "linux"))).status();
+    let status = Command::new(compiler).args(rest).args(additions(rest, &mode, has_elf(rest))).status();
     Some(match status {
         Ok(status) => ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)),
         Err(error) => {
@@ -116,6 +119,12 @@ pub fn compile(arguments: &[String]) -> Option<ExitCode> {
             ExitCode::FAILURE
         }
     })
+}
+
+/// Whether this is compiled for Linux: for the machine that cargo names, or for this one.
+fn has_elf(arguments: &[String]) -> bool {
+    let mut after = arguments.iter().skip_while(|word| *word != "--target").skip(1);
+    after.next().map_or(cfg!(target_os = "linux"), |triple| triple.contains("linux"))
 }
 
 /// What the compiler is told besides. Only code of the shipped profile is compiled as one unit; build scripts and macros
@@ -170,12 +179,21 @@ mod tests {
 
     fn told(words: &str, mode: &str) -> String {
         let words: Vec<String> = words.split(' ').map(String::from).collect();
-        additions(&words, mode, true).join(" ")
+        additions(&words, mode, has_elf(&words)).join(" ")
+    }
+
+    #[test]
+    fn other_linkers_are_not_told_what_is_for_linux() {
+        let told_for = |triple: &str| told(&format!("-C codegen-units=1 --target {triple}"), "/p/kubelith.profdata");
+        assert!(told_for("aarch64-unknown-linux-musl").contains("-z,keep-text-section-prefix"));
+        for triple in ["x86_64-pc-windows-gnu", "aarch64-apple-darwin"] {
+            assert!(!told_for(triple).contains("-Clink-arg"), "{triple}");
+        }
     }
 
     #[test]
     fn the_compiler_is_told_of_the_profile_for_the_server_alone() {
-        let release = "--edition 2024 -C codegen-units=1";
+        let release = "--edition 2024 -C codegen-units=1 --target x86_64-unknown-linux-musl";
         let uses = told(release, "/p/kubelith.profdata");
         assert!(uses.contains(" -Cprofile-use=/p/kubelith.profdata -Cllvm-args=-disable-vp "), "{uses}");
         assert!(uses.starts_with("--remap-path-prefix="), "nothing tells of this machine: {uses}");

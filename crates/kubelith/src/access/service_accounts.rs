@@ -17,9 +17,9 @@ use kubelith_meta::Str;
 use kubelith_meta::time::Duration as GoDuration;
 use kubelith_server::lifecycle::Tasks;
 use kubelith_server::routes::{OpenIdDocuments, Routes, install_openid};
+use kubelith_system::files;
 use kubelith_tls::files::unopened;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -256,7 +256,7 @@ fn write_private(path: &Path, content: &[u8]) -> std::io::Result<()> {
         std::fs::create_dir_all(dir)?;
     }
     let draft = path.with_extension("key.new");
-    let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+    let mut file = files::private().write(true).create(true).truncate(true).open(&draft)?;
     file.write_all(content)?;
     file.sync_all()?;
     std::fs::rename(&draft, path)

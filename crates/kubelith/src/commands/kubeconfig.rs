@@ -77,7 +77,11 @@ pub fn run(words: &[String]) -> Result<String, String> {
     }
     let file = match &command.file {
         Some(file) => file.clone(),
-        None => own_file(std::env::var("KUBECONFIG").ok().as_deref(), std::env::var_os("HOME").map(PathBuf::from))?,
+        None => {
+            // As kubectl does: Windows has the second only.
+            let home = std::env::var_os("HOME").or_else(|| std::env::var_os("USERPROFILE"));
+            own_file(std::env::var("KUBECONFIG").ok().as_deref(), home.map(PathBuf::from))?
+        }
     };
     let current = if command.keep_context { Current::Kept } else { Current::Switched };
     merge_into(&file, &entry, current)?;
@@ -256,7 +260,7 @@ fn merge_into(path: &Path, entry: &Entry, current: Current) -> Result<(), String
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let told = |why: std::io::Error| format!("{}: {why}", path.display());
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        files::make_private_dir(folder).map_err(told)?;
+        files::make_private_folder(folder).map_err(told)?;
     }
     let _lock = Lock::take(&path)?;
     let old = read(&path)?.unwrap_or(Value::Null);

@@ -3,6 +3,7 @@
 use crate::flags::Flags;
 use kubelith_auth::authn::request_header::RequestHeaderNames;
 use kubelith_meta::text::Quoted;
+use kubelith_system::require_sockets;
 use kubelith_tls::CertKeyFiles;
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -219,6 +220,7 @@ impl ServiceAccountOptions {
 }
 
 fn check_endpoint(flags: &Flags, endpoint: &str, errors: &mut Vec<String>) {
+    errors.extend(require_sockets("--service-account-signing-endpoint").err());
     if flags.is_given("service-account-signing-key-file") || flags.is_given("service-account-key-file") {
         errors.push(
             "can't set `--service-account-signing-key-file` and/or `--service-account-key-file` with \

@@ -4,6 +4,7 @@ use crate::flags::Flags;
 use kubelith_kube::bootstrap::LeadershipTimes;
 use kubelith_meta::Quantity;
 use kubelith_meta::time::Duration;
+use kubelith_server::filters::memory_budget::anonymous_memory;
 use regex::Regex;
 use std::time::Duration as Span;
 
@@ -140,7 +141,11 @@ fn memory_budget(text: &str, errors: &mut Vec<String>) -> Option<u64> {
     if bytes.is_none() {
         errors.push(format!("--memory-budget: {text:?} is no amount of bytes, as 512Mi"));
     }
-    bytes.filter(|bytes| *bytes > 0)
+    let budget = bytes.filter(|bytes| *bytes > 0);
+    if budget.is_some() && anonymous_memory().is_none() {
+        errors.push("--memory-budget: this operating system does not tell how much memory the server has".to_owned());
+    }
+    budget
 }
 
 /// `None` if it is negative.

@@ -48,6 +48,7 @@ use kubelith_observe::spans::TracingConfig;
 use kubelith_outbound::egress::Egress;
 use kubelith_registry::served;
 use kubelith_rules::expression::Dialect;
+use kubelith_system::require_sockets;
 use kubelith_tls::files::unopened;
 use std::path::PathBuf;
 
@@ -131,13 +132,14 @@ impl Options {
         network.check(&features, &mut errors);
         check_peers(flags, &features, &mut errors);
         check_hidden_metrics(flags, &mut errors);
+        let debug_socket = Some(flags.text("debug-socket-path")).filter(|p| !p.is_empty()).map(PathBuf::from);
+        errors.extend(debug_socket.as_ref().and_then(|_| require_sockets("--debug-socket-path").err()));
         if !errors.is_empty() {
             return Err(InvalidOptions(errors));
         }
         serving.check_http2()?;
         let data_dir = PathBuf::from(flags.text("data-dir"));
         let profiling = flags.bool("profiling");
-        let debug_socket = Some(flags.text("debug-socket-path")).filter(|p| !p.is_empty()).map(PathBuf::from);
         let metrics = metrics_of(flags)?;
         let tracing = tracing_of(flags)?;
         Ok(Options {

@@ -3,6 +3,7 @@
 use crate::flags::Flags;
 use crate::flags::kind::NamedCertKey;
 use kubelith_listen::{BindOptions, DEFAULT_MAX_STREAMS, Sharing};
+use kubelith_system::require_port_sharing;
 use kubelith_tls::{CertKeyFiles, SniCertKey, TlsPolicy};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
@@ -32,6 +33,9 @@ impl ServingOptions {
         }
         let address = flags.text("bind-address").parse().unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
         let sharing = if flags.bool("permit-port-sharing") { Sharing::Port } else { Sharing::Exclusive };
+        if sharing == Sharing::Port {
+            errors.extend(require_port_sharing("--permit-port-sharing").err());
+        }
         let cert_dir = flags.text("cert-dir");
         let (cert, key) = (flags.text("tls-cert-file"), flags.text("tls-private-key-file"));
         let certificate = (!cert.is_empty() || !key.is_empty())

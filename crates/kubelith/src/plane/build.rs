@@ -32,7 +32,8 @@ use kubelith_server::routes::{self, Routes};
 use kubelith_server::{Server, ServerBuilder, ServerConfig};
 use kubelith_store::MemoryStore;
 use kubelith_store::cache::Inheritance;
-use kubelith_tls::{DynamicTls, TlsOptions, local_names};
+use kubelith_system::process;
+use kubelith_tls::{DynamicTls, TlsOptions};
 use std::path::Path;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -102,7 +103,7 @@ impl Origin {
             let begin = Begin { clock, store: Some(store), inheritance, server_id: identity.id.clone() };
             return Origin { begin, older: Some(keys), settled, identity };
         }
-        let hostname = local_names::raw_hostname().unwrap_or_else(|| "localhost".into());
+        let hostname = process::hostname().unwrap_or_else(|| "localhost".into());
         let identity = ServerIdentity::of_host(&hostname, made_up);
         let begin = Begin { clock, store: None, inheritance: Inheritance::default(), server_id: identity.id.clone() };
         Origin { begin, older: None, settled: Settled::NotYet, identity }

@@ -5,12 +5,10 @@
 //! the data file anyway: both are for the folder's owner only.
 
 use kubelith_store::EmbeddedStore;
+use kubelith_system::sockets::{BlockingStream, UnixStream, bind_private};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixStream as BlockingStream;
 use std::path::{Path, PathBuf};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
-use tokio::net::{UnixListener, UnixStream};
 
 /// The longest line that is read: paths are no longer.
 const MAX_LINE: u64 = 64 << 10;
@@ -24,9 +22,7 @@ pub async fn serve(folder: PathBuf, store: EmbeddedStore) {
     let path = socket(&folder);
     // Whatever an earlier process left: the folder's lock says that it is gone.
     let _ = std::fs::remove_file(&path);
-    let bound = UnixListener::bind(&path)
-        .and_then(|socket| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).map(|()| socket));
-    let listener = match bound {
+    let listener = match bind_private(&path) {
         Ok(listener) => listener,
         Err(error) => {
             tracing::warn!(path = %path.display(), %error, "no backups while this server runs: cannot open the socket");
@@ -48,9 +44,9 @@ pub async fn serve(folder: PathBuf, store: EmbeddedStore) {
     }
 }
 
-async fn answer(mut stream: UnixStream, store: &EmbeddedStore) -> std::io::Result<()> {
+async fn answer(stream: UnixStream, store: &EmbeddedStore) -> std::io::Result<()> {
     let mut line = String::new();
-    let (reading, mut writing) = stream.split();
+    let (reading, mut writing) = tokio::io::split(stream);
     tokio::io::BufReader::new(reading.take(MAX_LINE)).read_line(&mut line).await?;
     let path = Path::new(line.trim_end_matches('\n'));
     let outcome = match path.is_absolute() {

@@ -22,6 +22,7 @@ use kubelith_store::embedded::{EmbeddedOptions, EmbeddedStore, Fsync};
 use kubelith_store::encryption::{Encryption, Keyring, LegacyKms, ReloadMode, Reloaded, Transformers};
 use kubelith_store::etcd::{EtcdCounts, EtcdOptions, EtcdStore};
 use kubelith_store::{HistoryLimits, KeyLayout, MemorySnapshot, MemoryStore, Store, StoreError};
+use kubelith_system::sockets;
 pub use metrics::CountObjects;
 
 use encryption_metrics::EncryptionMetrics;
@@ -250,7 +251,7 @@ impl Storage {
 
     /// Measures the size of the stores from time to time, and writes backups when asked to.
     pub fn spawn(&self, tasks: &Tasks) {
-        if let Some((folder, store)) = self.embedded.clone() {
+        if let Some((folder, store)) = self.embedded.clone().filter(|_| sockets::SUPPORTED) {
             tasks.spawn_until_stopped("live-backup", live_backup::serve(folder, store));
         }
         let (stores, metrics, interval) = (self.stores.clone(), self.metrics.clone(), self.size_interval);

@@ -4,9 +4,9 @@
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use kubelith_meta::time::{Clock, SystemClock, Time};
-use std::fs::{self, File, OpenOptions};
+use kubelith_system::files;
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl RotatingFile {
 }
 
 fn append_to(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
+    files::private().append(true).create(true).open(path)
 }
 
 /// `audit` and `.log`.
@@ -126,7 +126,7 @@ fn compress(path: &Path) -> io::Result<()> {
     let mut name = path.as_os_str().to_owned();
     name.push(".gz");
     let target = PathBuf::from(name);
-    let out = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&target)?;
+    let out = files::private().write(true).create(true).truncate(true).open(&target)?;
     let mut encoder = GzEncoder::new(out, Compression::default());
     io::copy(&mut File::open(path)?, &mut encoder)?;
     encoder.finish()?.sync_all()?;

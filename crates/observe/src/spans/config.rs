@@ -2,6 +2,7 @@
 
 use kubelith_codec::yaml;
 use kubelith_meta::Value;
+use kubelith_system::require_sockets;
 use kubelith_tls::files::unopened;
 use std::path::{Path, PathBuf};
 
@@ -70,6 +71,9 @@ impl TracingConfig {
                 return invalid("endpoint", &format_args!("{endpoint:?}"), &why);
             }
         };
+        if let TracingEndpoint::Unix(path) = &endpoint {
+            require_sockets(&format!("failed to validate tracing configuration: endpoint {path:?}"))?;
+        }
         Ok(TracingConfig { endpoint, sampling_rate_per_million: rate as u32 })
     }
 }

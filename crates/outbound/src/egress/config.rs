@@ -6,6 +6,7 @@ use kubelith_codec::config::{Format, Item, Shape, Unknown};
 use kubelith_meta::Value;
 use kubelith_meta::field::{Error, ErrorList, Path as FieldPath};
 use kubelith_meta::text::{Quoted, aggregate};
+use kubelith_system::require_sockets;
 use kubelith_tls::Trust;
 use kubelith_tls::files::unopened;
 use std::path::Path;
@@ -203,6 +204,9 @@ fn validate_tcp(tcp: &Value, path: &FieldPath<'_>, errors: &mut ErrorList) {
 fn route(connection: &Value) -> Result<Route, String> {
     let text = |path: &[&str]| connection.str_at(path).to_owned();
     let socket = text(&["transport", "uds", "udsName"]);
+    if !socket.is_empty() {
+        require_sockets(&format!("udsName {}", Quoted(&socket)))?;
+    }
     match connection.str_at(&["proxyProtocol"]) {
         "HTTPConnect" => {}
         "GRPC" => return Ok(Route::through(Server::Konnectivity(socket.into()))),

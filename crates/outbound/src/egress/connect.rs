@@ -2,6 +2,7 @@
 
 use super::konnectivity;
 use futures::future::BoxFuture;
+use kubelith_system::sockets::UnixStream;
 use kubelith_tls::files::system_error;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
@@ -10,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_util::either::Either;
 

@@ -1,24 +1,16 @@
-//! What the process is told from outside: signals to stop, and the word to systemd that it is ready.
+//! What the process is told from outside: to stop; and the word to the manager of services that it is ready.
 
-use tokio::signal::unix::{SignalKind, signal};
+use kubelith_system::process::{StopSignals, Word, notify};
 use tokio_util::sync::CancellationToken;
 
-/// Cancels `stop` at the first SIGTERM or SIGINT; the second ends the process at once with code 1.
+/// Cancels `stop` at the first signal to end; the second ends the process at once with code 1.
 pub fn on_signal(stop: CancellationToken) -> std::io::Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut signals = StopSignals::listen()?;
     tokio::spawn(async move {
-        for first in [true, false] {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
-            if first {
-                stop.cancel();
-            } else {
-                exit_at_once();
-            }
-        }
+        signals.next().await;
+        stop.cancel();
+        signals.next().await;
+        exit_at_once();
     });
     Ok(())
 }
@@ -28,17 +20,16 @@ fn exit_at_once() {
     std::process::exit(1);
 }
 
-/// Tells systemd, if it started us and wants to know.
 pub fn notify_ready() {
-    notify(&[sd_notify::NotifyState::Ready]);
+    tell(Word::Ready);
 }
 
 pub fn notify_stopping() {
-    notify(&[sd_notify::NotifyState::Stopping]);
+    tell(Word::Stopping);
 }
 
-fn notify(states: &[sd_notify::NotifyState<'_>]) {
-    if let Err(e) = sd_notify::notify(states) {
-        tracing::debug!(error = %e, "systemd was not told");
+fn tell(word: Word) {
+    if let Err(e) = notify(word) {
+        tracing::debug!(error = %e, "the manager of services was not told");
     }
 }

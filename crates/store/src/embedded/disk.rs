@@ -2,11 +2,11 @@
 
 use super::Fsync;
 use crate::error::{Result, StoreError};
+use kubelith_system::files;
 use redb::StorageBackend;
 use std::fmt::Debug;
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -39,8 +39,8 @@ pub trait Disk: Send + Sync + Debug + 'static {
 /// How files of the store are opened: what is in them is for nobody else, wherever the operator puts the folder. Secrets
 /// are stored in the clear unless encryption is configured.
 pub(super) fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).mode(0o600);
+    let mut options = files::private();
+    options.read(true).write(true);
     options
 }
 
@@ -63,8 +63,7 @@ impl FolderDisk {
     /// Locks the folder, making it if needed.
     pub fn lock(folder: &Path) -> Result<FolderDisk> {
         let failed = |what: &str, error: io::Error| StoreError::Unavailable(format!("{what} {folder:?}: {error}"));
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-        made.map_err(|error| failed("making the data folder", error))?;
+        files::make_private_folder(folder).map_err(|error| failed("making the data folder", error))?;
         let open = |name: &str| private().create(true).open(folder.join(name));
         let mut lock = open(LOCK_FILE).map_err(|error| failed("opening the lock of", error))?;
         match lock.try_lock() {
@@ -118,24 +117,22 @@ impl Disk for FolderDisk {
     }
 
     fn available(&self) -> io::Result<u64> {
-        let stats = rustix::fs::fstatvfs(&self.acked)?;
-        Ok(stats.f_bavail.saturating_mul(stats.f_frsize))
+        files::free_space(&self.folder)
     }
 
     fn size(&self) -> io::Result<u64> {
-        use std::os::unix::fs::MetadataExt;
         // The file grows in steps that are not written at once: count what is there.
         let draft = |_| std::fs::metadata(self.folder.join(DRAFT_FILE));
-        Ok(std::fs::metadata(FolderDisk::data_file(&self.folder)).or_else(draft)?.blocks() * 512)
+        Ok(files::size_on_disk(&std::fs::metadata(FolderDisk::data_file(&self.folder)).or_else(draft)?))
     }
 
     fn note_acked(&self, revision: u64) -> io::Result<()> {
-        self.acked.write_all_at(&revision.to_le_bytes(), 0)
+        files::write_all_at(&self.acked, &revision.to_le_bytes(), 0)
     }
 
     fn acked(&self) -> io::Result<u64> {
         let mut bytes = [0; 8];
-        match self.acked.read_exact_at(&mut bytes, 0) {
+        match files::read_exact_at(&self.acked, &mut bytes, 0) {
             Ok(()) => Ok(u64::from_le_bytes(bytes)),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
             Err(error) => Err(error),
@@ -162,7 +159,7 @@ impl Draft {
     fn publish(&self, sync: Fsync) -> io::Result<()> {
         std::fs::rename(self.folder.join(DRAFT_FILE), FolderDisk::data_file(&self.folder))?;
         match sync {
-            Fsync::Always => File::open(&self.folder)?.sync_all(),
+            Fsync::Always => files::sync_folder(&self.folder),
             Fsync::Never => Ok(()),
         }
     }
@@ -174,7 +171,7 @@ impl StorageBackend for FileBackend {
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.file.read_exact_at(out, offset)
+        files::read_exact_at(&self.file, out, offset)
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
@@ -194,7 +191,7 @@ impl StorageBackend for FileBackend {
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.file.write_all_at(data, offset)
+        files::write_all_at(&self.file, data, offset)
     }
 }
 

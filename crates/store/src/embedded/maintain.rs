@@ -11,6 +11,7 @@ use super::snapshot::Snapshot;
 use crate::error::{Result, StoreError};
 use crate::hub::WatchHub;
 use crate::model::{Revision, StoreStats};
+use kubelith_system::files;
 use redb::{Database, Durability, StorageBackend, WriteTransaction};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -165,7 +166,7 @@ pub fn restore(from: &Path, folder: &Path, skip_revisions: u64) -> Result<Revisi
         to.sync_all()
     });
     copied.map_err(|error| unavailable("copying", from, error))?;
-    let finish = std::fs::rename(&unfinished, &data).and_then(|()| File::open(folder)?.sync_all());
+    let finish = std::fs::rename(&unfinished, &data).and_then(|()| files::sync_folder(folder));
     finish.map_err(|error| unavailable("restoring", folder, error))?;
     // Whatever an earlier store here acknowledged, this is another one.
     disk.note_acked(0).map_err(|error| unavailable("restoring", folder, error))?;
@@ -193,7 +194,7 @@ pub(super) fn copy(snapshot: &Snapshot, to: &Path) -> Result<Revision> {
     let _ = std::fs::remove_file(&unfinished);
     let result = fill(snapshot, &unfinished).and_then(|()| {
         let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let named = std::fs::rename(&unfinished, to).and_then(|()| File::open(folder)?.sync_all());
+        let named = std::fs::rename(&unfinished, to).and_then(|()| files::sync_folder(folder));
         named.map_err(|error| unavailable("writing", to, error))
     });
     if result.is_err() {

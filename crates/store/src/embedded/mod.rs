@@ -39,6 +39,7 @@ use engine::Engine;
 use futures::future::BoxFuture;
 use kubelith_meta::Clock;
 use kubelith_meta::time::SystemClock;
+use kubelith_system::process;
 use opening::Unsettled;
 use queue::{Queue, Request, Waiting};
 use snapshot::Snapshot;
@@ -52,9 +53,6 @@ pub(crate) use writer::Writer;
 const MAX_WAITING_BYTES: usize = 64 << 20;
 /// Longer keys are refused. etcd takes any; Kubernetes' stay below 1,000.
 const MAX_KEY_BYTES: usize = 32 << 10;
-/// How far a backup steps back behind everything else. 19 is the most, with which a busy machine would hardly get it done.
-#[cfg(target_os = "linux")]
-const BACKUP_NICE: i32 = 10;
 /// How long a read waits for the data file to be opened again after the disk was full.
 const REOPEN_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -362,11 +360,9 @@ impl EmbeddedStore {
     }
 }
 
-/// Lets other threads go first: this one gets a tenth of a processor that they keep busy. Linux has this for each thread; elsewhere it would
-/// be the whole process.
+/// Lets other threads go first.
 fn give_way() {
-    #[cfg(target_os = "linux")]
-    if let Err(error) = rustix::process::setpriority_process(None, BACKUP_NICE) {
+    if let Err(error) = process::give_way() {
         tracing::debug!(%error, "the backup runs at the priority of the server");
     }
 }

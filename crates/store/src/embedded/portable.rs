@@ -7,8 +7,8 @@ use super::maintain::{Reader, unavailable, unfinished};
 use super::schema::{EXPIRING, META, RECORDS, Record, STATE_KEY, StateRow, VERSIONS};
 use crate::error::{Result, StoreError};
 use crate::model::Revision;
+use kubelith_system::files;
 use redb::Database;
-use std::fs::File;
 use std::path::Path;
 
 /// Pages kept in memory while a file is written.
@@ -68,7 +68,7 @@ pub fn import(
     let draft = unfinished(&data);
     let _ = std::fs::remove_file(&draft);
     let made = fill(&draft, revision, skip_revisions, entries).and_then(|state| {
-        let named = std::fs::rename(&draft, &data).and_then(|()| File::open(folder)?.sync_all());
+        let named = std::fs::rename(&draft, &data).and_then(|()| files::sync_folder(folder));
         named.map_err(|error| unavailable("importing into", folder, error))?;
         Ok(state)
     });

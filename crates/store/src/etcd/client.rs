@@ -6,6 +6,7 @@ use super::proto::{StatusRequest, StatusResponse};
 use crate::error::{Result, StoreError};
 use crate::grpc::{self, Target, TlsFiles};
 use crate::model::Revision;
+use kubelith_system::require_sockets;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -220,6 +221,7 @@ fn describe(status: &Status) -> String {
 fn target(url: &str, tls: Option<&TlsFiles>) -> Result<Target> {
     let invalid = || StoreError::Invalid(format!("bad etcd endpoint {url:?}"));
     if let Some(path) = url.strip_prefix("unix://") {
+        require_sockets(&format!("etcd endpoint {url:?}")).map_err(StoreError::Invalid)?;
         return Ok(Target::Unix(path.into()));
     }
     let (secure, rest) = match url.split_once("://") {

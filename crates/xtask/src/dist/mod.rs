@@ -11,7 +11,8 @@ mod sbom;
 mod tree;
 #[cfg(test)]
 mod trial;
-mod zig;
+pub mod zig;
+mod zip;
 
 use crate::run::{capture, command, root, target};
 use crate::{envtest, profile};
@@ -22,7 +23,8 @@ use tree::Tree;
 const USAGE: &str = "\
 usage: cargo xtask dist [--target TRIPLE] [--profile FILE|none] [--binaries FOLDER] [--program FILE] [--shell FILE]
 
-  --target TRIPLE     the machine to build for, linked by zig: x86_64-unknown-linux-musl, aarch64-unknown-linux-musl
+  --target TRIPLE     the machine to build for, linked by zig: x86_64-unknown-linux-musl, aarch64-unknown-linux-musl,
+                      x86_64-pc-windows-gnu, aarch64-apple-darwin
                       (default: this machine)
   --profile FILE      optimise with this profile; none: without (default: the one made last, or a new one)
   --binaries FOLDER   pack the programs in this folder, build none
@@ -48,7 +50,8 @@ pub fn dist(arguments: &[String]) -> Result<(), String> {
         Some(folder) => folder.clone(),
         None => build(&order, &release)?,
     };
-    let texts = Texts::of(&order.program.clone().unwrap_or_else(|| binaries.join("kubelith")))?;
+    let texts =
+        Texts::of(&order.program.clone().unwrap_or_else(|| binaries.join(release.machine.program("kubelith"))))?;
     let folder = target().join("dist/packages");
     let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
     if folder.exists() {
@@ -56,7 +59,7 @@ pub fn dist(arguments: &[String]) -> Result<(), String> {
     }
     std::fs::create_dir_all(&folder).map_err(failed)?;
     let mut packages = pack(&release, &binaries, &texts, order.shell.as_deref())?;
-    packages.push((format!("kubelith-{}.cdx.json", release.version), sbom::document(&release)?.into_bytes()));
+    packages.push((format!("{}.cdx.json", release.name()), sbom::document(&release)?.into_bytes()));
     packages.push((
         format!("kubelith-{}-notes.md", release.version),
         notes::of(&text("CHANGELOG.md")?, &release.version)?.into(),
@@ -98,7 +101,7 @@ fn build(order: &Order, release: &Release) -> Result<PathBuf, String> {
         Some("none") => None,
         given => Some(profile::find(given)?),
     };
-    let cargo = order.target.as_deref().map(zig::cargo_for).transpose()?;
+    let cargo = order.target.as_deref().map(|triple| zig::cargo_for(triple, "zigbuild")).transpose()?;
     profile::build_for_shipping(cargo, &folder, profile.as_deref(), release.made)?;
     Ok(order.target.iter().fold(folder, |folder, triple| folder.join(triple)).join(profile::SHIPPED))
 }
@@ -128,12 +131,10 @@ fn pack(
     texts: &Texts,
     shell: Option<&Path>,
 ) -> Result<Vec<(String, Vec<u8>)>, String> {
-    let ending = if release.machine.system == "windows" { ".exe" } else { "" };
-    let server = read(&binaries.join(format!("kubelith{ending}")))?;
-    let companion = read(&binaries.join(format!("kubelith-etcd{ending}")))?;
+    let server = read(&binaries.join(release.machine.program("kubelith")))?;
+    let companion = read(&binaries.join(release.machine.program("kubelith-etcd")))?;
     let needed = needs(&server);
-    let mut packages =
-        vec![(format!("{}.tar.gz", release.name()), archive(release, &server, &companion, texts, ending)?)];
+    let mut packages = vec![archive(release, &server, &companion, texts)?];
     if release.machine.system != "linux" {
         return Ok(packages);
     }
@@ -170,13 +171,13 @@ fn pack(
     Ok(packages)
 }
 
-/// What is unpacked and started, on any machine.
-fn archive(release: &Release, server: &[u8], companion: &[u8], texts: &Texts, ending: &str) -> Result<Vec<u8>, String> {
+/// What is unpacked and started, on any machine, and its name.
+fn archive(release: &Release, server: &[u8], companion: &[u8], texts: &Texts) -> Result<(String, Vec<u8>), String> {
     let mut tree = Tree::default();
     let top = release.name();
     let mut put = |path: &str, mode: u32, bytes: &[u8]| tree.file(&format!("{top}/{path}"), mode, bytes);
-    put(&format!("kubelith{ending}"), 0o755, server);
-    put(&format!("kubelith-etcd{ending}"), 0o755, companion);
+    put(&release.machine.program("kubelith"), 0o755, server);
+    put(&release.machine.program("kubelith-etcd"), 0o755, companion);
     for document in ["LICENSE", "README.md", "CHANGELOG.md"] {
         put(document, 0o644, text(document)?.as_bytes());
     }
@@ -184,15 +185,21 @@ fn archive(release: &Release, server: &[u8], companion: &[u8], texts: &Texts, en
     for (shell, script) in &texts.completions {
         put(&format!("share/completions/kubelith.{shell}"), 0o644, script.as_bytes());
     }
+    if release.machine.system == "linux" {
+        let unit = text("packaging/systemd/kubelith.service")?;
+        put("share/systemd/kubelith.service", 0o644, unit.as_bytes());
+    }
     for (from, to) in [
-        ("packaging/systemd/kubelith.service", "share/systemd/kubelith.service"),
         ("packaging/monitoring/alerts.yaml", "share/monitoring/alerts.yaml"),
         ("packaging/monitoring/dashboard.json", "share/monitoring/dashboard.json"),
     ] {
         put(to, 0o644, text(from)?.as_bytes());
     }
+    if release.machine.system == "windows" {
+        return Ok((format!("{top}.zip"), zip::zip(&tree, release.made)?));
+    }
     tree.link(&format!("{top}/kube-apiserver"), "kubelith");
-    pack::gzip(&tree.tar("", release.made)?)
+    Ok((format!("{top}.tar.gz"), pack::gzip(&tree.tar("", release.made)?)?))
 }
 
 #[cfg(test)]

@@ -37,6 +37,11 @@ impl Machine {
         Ok(Machine { triple: triple.to_owned(), system, architecture })
     }
 
+    /// What the file of a program is called there.
+    pub fn program(&self, name: &str) -> String {
+        if self.system == "windows" { format!("{name}.exe") } else { name.to_owned() }
+    }
+
     /// The machine that this runs on.
     pub fn own() -> Result<Machine, String> {
         let compiler = capture(command("rustc").arg("-vV"))?;
@@ -140,6 +145,9 @@ mod tests {
         assert_eq!((linux.system, linux.architecture), ("linux", "amd64"));
         let mac = Machine::of("aarch64-apple-darwin").unwrap();
         assert_eq!((mac.system, mac.architecture), ("darwin", "arm64"));
+        assert_eq!(mac.program("kubelith"), "kubelith");
+        let windows = Machine::of("x86_64-pc-windows-gnu").unwrap();
+        assert_eq!((windows.system, windows.program("kubelith")), ("windows", "kubelith.exe".into()));
         assert!(Machine::of("riscv64gc-unknown-linux-gnu").is_err());
         let release = Release { version: "1.2.3".into(), commit: "c".into(), made: 1_700_000_000, machine: linux };
         assert_eq!(release.name(), "kubelith-1.2.3-linux-amd64");

@@ -1,5 +1,5 @@
-//! Builds for machines that this is not: static programs of Linux, linked by zig, which carries a C library for each of them.
-//! zig and cargo-zigbuild come as Python packages, as all our tools do.
+//! Builds for machines that this is not: static programs of Linux, and those of Windows and macOS, linked by zig, which carries a
+//! C library for each of them. zig and cargo-zigbuild come as Python packages, as all our tools do.
 
 use crate::run::{capture, cargo, command, run, target};
 use std::path::{Path, PathBuf};
@@ -10,8 +10,19 @@ fn folder() -> PathBuf {
     target().join("tools/zig")
 }
 
-/// A cargo that links with zig, for a target of the compiler; both are fetched where they are missing.
-pub fn cargo_for(triple: &str) -> Result<std::process::Command, String> {
+/// Systems that no test runs on: what is built for them is checked by the compiler alone.
+const PORTS: [&str; 2] = ["x86_64-pc-windows-gnu", "aarch64-apple-darwin"];
+
+/// `cargo xtask ports`: whether the server compiles for systems that this is not.
+pub fn ports() -> Result<(), String> {
+    PORTS.into_iter().try_for_each(|triple| {
+        println!("{triple}");
+        run(cargo_for(triple, "check")?.args(["--locked", "--package", "kubelith"]))
+    })
+}
+
+/// A cargo that does this with zig, for a target of the compiler; both are fetched where they are missing.
+pub fn cargo_for(triple: &str, what: &str) -> Result<std::process::Command, String> {
     install()?;
     let have = capture(command("rustup").args(["target", "list", "--installed"])).unwrap_or_default();
     if !have.lines().any(|line| line == triple) {
@@ -19,7 +30,7 @@ pub fn cargo_for(triple: &str) -> Result<std::process::Command, String> {
     }
     let program = folder().join("bin/cargo-zigbuild");
     let mut build = command(program);
-    build.arg("zigbuild").args(["--target", triple]).env("CARGO", cargo().get_program());
+    build.arg(what).args(["--target", triple]).env("CARGO", cargo().get_program());
     build.env("PYTHONPATH", folder()).env("CARGO_ZIGBUILD_ZIG_PATH", wrapper(&folder())?);
     Ok(build)
 }

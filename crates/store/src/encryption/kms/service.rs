@@ -4,6 +4,7 @@ use crate::encryption::observe::EncryptionObserver;
 use crate::error::StoreError;
 use crate::grpc::{self, Target};
 use bytes::Bytes;
+use kubelith_system::require_sockets;
 use prost::Message;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -80,6 +81,7 @@ impl KmsService {
             Some(name) => format!("\0{name}"),
             None => path.to_owned(),
         };
+        require_sockets(&format!("endpoint {endpoint:?}")).map_err(StoreError::Invalid)?;
         let channel = grpc::channel(Target::Unix(path.into()), None)?;
         Ok(KmsService { provider: provider.to_owned(), channel, timeout, observer })
     }

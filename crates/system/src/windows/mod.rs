@@ -1,0 +1,5 @@
+//! Windows.
+
+pub mod files;
+pub mod process;
+pub mod sockets;

@@ -1,0 +1,58 @@
+//! The process, those who start and stop it, and its machine.
+
+use std::io;
+use tokio::signal::windows::{
+    CtrlBreak, CtrlC, CtrlClose, CtrlShutdown, ctrl_break, ctrl_c, ctrl_close, ctrl_shutdown,
+};
+
+/// What asks a process to end: Ctrl-C, Ctrl-Break, a console that closes, a machine that shuts down. After the last two the
+/// system waits for some seconds only.
+#[derive(Debug)]
+pub struct StopSignals {
+    c: CtrlC,
+    pause: CtrlBreak,
+    close: CtrlClose,
+    shutdown: CtrlShutdown,
+}
+
+impl StopSignals {
+    /// From now on these do not end the process by themselves.
+    pub fn listen() -> io::Result<StopSignals> {
+        Ok(StopSignals { c: ctrl_c()?, pause: ctrl_break()?, close: ctrl_close()?, shutdown: ctrl_shutdown()? })
+    }
+
+    /// The next one.
+    pub async fn next(&mut self) {
+        tokio::select! {
+            _ = self.c.recv() => {}
+            _ = self.pause.recv() => {}
+            _ = self.close.recv() => {}
+            _ = self.shutdown.recv() => {}
+        }
+    }
+}
+
+/// What the manager of services is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Word {
+    Ready,
+    Stopping,
+}
+
+/// The program is no service of Windows: nobody is told.
+pub fn notify(_word: Word) -> io::Result<()> {
+    Ok(())
+}
+
+/// There is no limit to raise.
+pub fn raise_open_files() {}
+
+/// Threads keep their priority.
+pub fn give_way() -> io::Result<()> {
+    Ok(())
+}
+
+/// What the machine is called.
+pub fn hostname() -> Option<String> {
+    std::env::var("COMPUTERNAME").ok().filter(|name| !name.is_empty())
+}

@@ -32,6 +32,7 @@ pub fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     process::raise_open_files();
+    process::leave_no_core();
     let options = Options::from_flags(&flags).map_err(|e| Failure::from(e.to_string()));
     match options.and_then(|options| run::run(options, &flags)) {
         Ok(()) => ExitCode::SUCCESS,

@@ -2,6 +2,7 @@
 
 use crate::support::client::{Connection, Protocol};
 use crate::support::{LIMIT, Server};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::os::unix::net::UnixDatagram;
 
 #[test]
@@ -58,6 +59,16 @@ fn a_first_start_costs_little() {
     let fields = stat.rsplit(") ").next().unwrap().split(' ').skip(11).take(2);
     let hundredths: u64 = fields.map(|f| f.parse::<u64>().unwrap()).sum();
     assert!(hundredths < 500, "{hundredths} hundredths of a second until ready");
+}
+
+#[test]
+fn a_crash_leaves_no_secrets_behind() {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Core);
+    setrlimit(Resource::Core, Rlimit { current: maximum, maximum }).unwrap(); // What a server is started with.
+    let server = Server::start(&["--storage-backend=memory"]);
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", server.pid())).unwrap();
+    let core = limits.lines().find_map(|line| line.strip_prefix("Max core file size")).unwrap();
+    assert_eq!(core.split_whitespace().next(), Some("0"));
 }
 
 #[test]

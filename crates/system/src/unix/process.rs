@@ -56,6 +56,14 @@ pub fn raise_open_files() {
     }
 }
 
+/// Lets the process leave no core file when it crashes: keys and Secrets in clear would be in it. The hard limit stays, so
+/// that whoever looks for a fault can allow one (`prlimit --core=unlimited --pid`).
+pub fn leave_no_core() {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Core);
+    // A limit can always be lowered.
+    let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum });
+}
+
 /// Lets other threads go first: this one gets a tenth of a processor that they keep busy. Linux has this for each thread;
 /// elsewhere it would be the whole process, and nothing is done.
 pub fn give_way() -> io::Result<()> {

@@ -47,6 +47,9 @@ pub fn notify(_word: Word) -> io::Result<()> {
 /// There is no limit to raise.
 pub fn raise_open_files() {}
 
+/// Windows keeps no memory of a process that crashes, unless its administrator asked for that.
+pub fn leave_no_core() {}
+
 /// Threads keep their priority.
 pub fn give_way() -> io::Result<()> {
     Ok(())

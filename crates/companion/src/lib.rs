@@ -64,9 +64,10 @@ mod tests {
 
     #[test]
     fn announcements_are_read_as_they_were_written() {
-        for folder in ["/tmp/a", "/tmp/with\nline and \"quotes\"", "/tmp/ü"] {
+        for name in ["a", "with\nline and \"quotes\"", "ü"] {
+            let folder = std::env::temp_dir().join(name);
             for sync in [Fsync::Always, Fsync::Never] {
-                let announcement = Announcement { folder: folder.into(), sync };
+                let announcement = Announcement { folder: folder.clone(), sync };
                 assert_eq!(Announcement::from_bytes(&announcement.to_bytes()), Some(announcement));
             }
         }

@@ -22,7 +22,6 @@ fn files_are_read_and_written_anywhere_in_them() {
     assert_eq!(fs::read(&path).unwrap(), b"hello world");
     assert!(files::size_on_disk(&fs::metadata(&path).unwrap()) > 0);
     assert!(files::free_space(dir.path()).unwrap() > 0);
-    assert!(files::free_space(&dir.path().join("not/there")).is_err());
 }
 
 #[test]

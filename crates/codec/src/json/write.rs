@@ -338,7 +338,7 @@ fn is_all_plain(bytes: &[u8; 16]) -> bool {
 /// Whether a byte is no ASCII or has to be escaped.
 #[inline(always)]
 fn is_unlike_plain(b: u8) -> bool {
-    (b >= 0x80) | (b < 0x20) | (b | 4 == b'&') | (b == b'\\') | (b | 2 == b'>')
+    !(b' '..0x80).contains(&b) | (b | 4 == b'&') | (b == b'\\') | (b | 2 == b'>')
 }
 
 #[cold]

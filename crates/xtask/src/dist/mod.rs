@@ -114,7 +114,10 @@ struct Texts {
 
 impl Texts {
     fn of(program: &Path) -> Result<Texts, String> {
-        let say = |words: &[&str]| capture(command(program).args(words));
+        let say = |words: &[&str]| {
+            let said = capture(command(program).args(words));
+            said.map_err(|error| format!("{error}\n--program FILE names a kubelith that runs on this machine"))
+        };
         let shells = ["bash", "zsh", "fish"].map(|shell| say(&["completion", shell]).map(|text| (shell, text)));
         Ok(Texts { manual: say(&["man"])?, completions: shells.into_iter().collect::<Result<_, _>>()? })
     }

@@ -14,6 +14,13 @@ pub use unix::{files, process, sockets};
 #[cfg(windows)]
 pub use windows::{files, process, sockets};
 
+/// What the manager of services is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Word {
+    Ready,
+    Stopping,
+}
+
 /// An error where there are no Unix sockets; `by` is what asks for one: a flag, or a field of a file.
 pub fn require_sockets(by: &str) -> Result<(), String> {
     if sockets::SUPPORTED { Ok(()) } else { Err(format!("{by}: {NO_SOCKETS}")) }

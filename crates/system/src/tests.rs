@@ -1,6 +1,6 @@
 //! What holds on each system.
 
-use super::{files, process, require_port_sharing, require_sockets, sockets};
+use super::{Word, files, process, require_port_sharing, require_sockets, sockets};
 use std::fs::{self, File};
 use std::io::ErrorKind;
 
@@ -74,7 +74,7 @@ fn the_machine_has_a_name() {
 #[test]
 fn a_process_may_ask_for_what_it_can_have() {
     process::raise_open_files();
-    process::notify(process::Word::Ready).unwrap();
+    process::notify(Word::Ready).unwrap();
     std::thread::spawn(|| process::give_way().unwrap()).join().unwrap();
     assert!(File::open(std::env::current_exe().unwrap()).is_ok());
 }

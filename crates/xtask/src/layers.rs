@@ -57,6 +57,12 @@ const TOOLS: [&str; 6] = [
 /// May have unsafe code, and nothing that is shipped depends on it: a tool.
 const UNSAFE: &str = "coverage";
 
+/// What `cargo metadata --no-deps` tells of our packages.
+pub fn metadata() -> Value {
+    let text = capture(cargo().args(["metadata", "--no-deps", "--format-version=1", "--offline"])).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
 /// What is wrong with the edges of this `cargo metadata --no-deps` document.
 fn violations(metadata: &Value) -> Vec<String> {
     let packages: Vec<&Value> = metadata["packages"].as_array().into_iter().flatten().collect();
@@ -90,8 +96,7 @@ fn violations(metadata: &Value) -> Vec<String> {
 
 #[test]
 fn crates_depend_downwards_only() {
-    let metadata = capture(cargo().args(["metadata", "--no-deps", "--format-version=1", "--offline"])).unwrap();
-    let metadata: Value = serde_json::from_str(&metadata).unwrap();
+    let metadata = metadata();
     assert!(metadata["packages"].as_array().unwrap().len() >= LAYERS.len());
     assert_eq!(violations(&metadata), [""; 0]);
 }
@@ -131,8 +136,7 @@ fn ring_is_not_among_the_dependencies() {
 /// What operating systems do differently has one place: logic elsewhere need not be read once for each of them.
 #[test]
 fn one_crate_asks_which_system_it_is_for() {
-    let metadata = capture(cargo().args(["metadata", "--no-deps", "--format-version=1", "--offline"])).unwrap();
-    let metadata: Value = serde_json::from_str(&metadata).unwrap();
+    let metadata = metadata();
     let mut found = Vec::new();
     for package in metadata["packages"].as_array().unwrap() {
         let name = package["name"].as_str().unwrap();

@@ -1,7 +1,7 @@
 //! A test: a target whose tests are turned off in its `Cargo.toml`, which saves building and running it for nothing, has none.
 
-use crate::run::{capture, cargo, root};
-use serde_json::Value;
+use crate::layers::metadata;
+use crate::run::root;
 use std::path::Path;
 
 /// What a fence in documentation may be marked with when nothing of it is run.
@@ -46,8 +46,7 @@ fn sources(folder: &Path, is_wrong: fn(&str) -> bool, found: &mut Vec<String>) {
 
 #[test]
 fn what_is_not_tested_has_no_tests() {
-    let metadata = capture(cargo().args(["metadata", "--no-deps", "--format-version=1", "--offline"])).unwrap();
-    let metadata: Value = serde_json::from_str(&metadata).unwrap();
+    let metadata = metadata();
     let mut found = Vec::new();
     let packages = metadata["packages"].as_array().unwrap();
     for target in packages.iter().flat_map(|package| package["targets"].as_array().unwrap()) {
@@ -78,8 +77,7 @@ fn what_has_no_tests_has_no_benchmarks() {
 /// Where a program has the tests of several files, cargo does not look for those files: one that nobody names is never run.
 #[test]
 fn every_file_of_tests_belongs_to_a_program() {
-    let metadata = capture(cargo().args(["metadata", "--no-deps", "--format-version=1", "--offline"])).unwrap();
-    let metadata: Value = serde_json::from_str(&metadata).unwrap();
+    let metadata = metadata();
     let mut found = Vec::new();
     for package in metadata["packages"].as_array().unwrap() {
         let tests = Path::new(package["manifest_path"].as_str().unwrap()).with_file_name("tests");

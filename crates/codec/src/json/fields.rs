@@ -1,7 +1,7 @@
 //! `fieldsV1` as servers write it: objects in objects, without a space, and with keys that need no repair. It is nearly
 //! half of the JSON of a pod, so there is a quicker look at it than at JSON of any kind.
 
-use kubelith_meta::text::run_len;
+use kubelith_meta::text::{is_never_escaped_in_run, run_len};
 
 /// Objects are rarely deeper; what is takes the long way.
 const MAX_DEPTH: usize = 64;
@@ -43,7 +43,7 @@ fn behind_closed(json: &[u8], mut at: usize, depth: &mut usize) -> Option<usize>
 fn behind_key(json: &[u8], at: usize) -> Option<usize> {
     let mut rest = json.get(at..)?.strip_prefix(b"\"")?;
     loop {
-        let plain = run_len(rest, |byte| !is_never_escaped(byte));
+        let plain = run_len(rest, |byte| !is_never_escaped_in_run(byte));
         rest = match &rest[plain..] {
             [b'"', b':', behind @ ..] => return Some(json.len() - behind.len()),
             [b'\\', b'"' | b'\\', behind @ ..] => behind,
@@ -52,22 +52,9 @@ fn behind_key(json: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// As [`kubelith_meta::text::is_never_escaped`], but without a table, so that sixteen bytes are looked at together.
-#[inline(always)]
-fn is_never_escaped(b: u8) -> bool {
-    !((b.wrapping_sub(b'!') > b'~' - b'!') | (b == b'"') | (b == b'\\') | (b | 2 == b'>') | (b == b'&'))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_never_escaped_is_the_same_everywhere() {
-        for byte in 0..=u8::MAX {
-            assert_eq!(is_never_escaped(byte), kubelith_meta::text::is_never_escaped(byte), "{byte}");
-        }
-    }
 
     #[test]
     fn trees_are_told_from_other_json() {

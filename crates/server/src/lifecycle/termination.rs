@@ -1,6 +1,7 @@
 //! What the process is told from outside: to stop; and the word to the manager of services that it is ready.
 
-use kubelith_system::process::{StopSignals, Word, notify};
+use kubelith_system::Word;
+use kubelith_system::process::{StopSignals, notify};
 use tokio_util::sync::CancellationToken;
 
 /// Cancels `stop` at the first signal to end; the second ends the process at once with code 1.

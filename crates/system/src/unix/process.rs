@@ -1,5 +1,6 @@
 //! The process, those who start and stop it, and its machine.
 
+use crate::Word;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -28,13 +29,6 @@ impl StopSignals {
             _ = self.interrupt.recv() => {}
         }
     }
-}
-
-/// What the manager of services is told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Word {
-    Ready,
-    Stopping,
 }
 
 /// Tells systemd, if it started us and wants to know.

@@ -1,5 +1,6 @@
 //! The process, those who start and stop it, and its machine.
 
+use crate::Word;
 use std::io;
 use tokio::signal::windows::{
     CtrlBreak, CtrlC, CtrlClose, CtrlShutdown, ctrl_break, ctrl_c, ctrl_close, ctrl_shutdown,
@@ -30,13 +31,6 @@ impl StopSignals {
             _ = self.shutdown.recv() => {}
         }
     }
-}
-
-/// What the manager of services is told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Word {
-    Ready,
-    Stopping,
 }
 
 /// The program is no service of Windows: nobody is told.

@@ -4,6 +4,8 @@
 //! fields. Answering that from the text, of which only the places of the keys are noted, takes a fraction of the time
 //! that making a tree of it does. Text that is not plain, or not as [`Set::to_json`] writes it, has no outline.
 
+mod insert;
+
 use super::element::PathElement;
 use super::set::Set;
 use std::cmp::Ordering;
@@ -29,6 +31,8 @@ struct Entry {
     end: u32,
     /// The entry after this one and all below it.
     next: u32,
+    /// Where the object behind the key is closed.
+    close: u32,
     /// The path that ends here is in the set.
     member: bool,
 }
@@ -146,6 +150,19 @@ enum NodeKind {
     Index,
 }
 
+impl NodeKind {
+    /// Of a key.
+    fn of(key: &[u8]) -> Option<NodeKind> {
+        match key.first_chunk()? {
+            b"f:" => Some(NodeKind::Field),
+            b"k:" => Some(NodeKind::Key),
+            b"v:" => Some(NodeKind::Value),
+            b"i:" => Some(NodeKind::Index),
+            _ => None,
+        }
+    }
+}
+
 impl<'t> Reader<'t> {
     fn peek(&self) -> Option<u8> {
         self.text.get(self.at).copied()
@@ -186,14 +203,15 @@ impl<'t> Reader<'t> {
             }
             last = Some((kind, key));
             let (entry, end) = (self.entries.len(), self.at as u32);
-            let leaf = Entry { start: start as u32, end, next: entry as u32 + 1, member: true };
+            let leaf = Entry { start: start as u32, end, next: entry as u32 + 1, close: end + 3, member: true };
             self.entries.push(leaf);
             // Most are leaves.
             if self.eat(b"\":{}").is_none() {
                 self.eat(b"\":")?;
                 let is_member = self.object(depth + 1)?;
                 let next = self.entries.len() as u32;
-                (self.entries[entry].member, self.entries[entry].next) = (is_member, next);
+                let found = &mut self.entries[entry];
+                (found.member, found.next, found.close) = (is_member, next, self.at as u32 - 1);
             }
             let end = self.peek()?;
             self.at += 1;
@@ -207,13 +225,7 @@ impl<'t> Reader<'t> {
 
     /// A key up to its closing quote.
     fn key(&mut self) -> Option<NodeKind> {
-        let kind = match self.text.get(self.at..self.at + 2)? {
-            b"f:" => NodeKind::Field,
-            b"k:" => NodeKind::Key,
-            b"v:" => NodeKind::Value,
-            b"i:" => NodeKind::Index,
-            _ => return None,
-        };
+        let kind = NodeKind::of(&self.text[self.at..])?;
         self.at += 2;
         match kind {
             NodeKind::Field => self.plain(),

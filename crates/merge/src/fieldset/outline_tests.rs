@@ -87,6 +87,28 @@ fn levels() {
     assert_eq!(names, [(None, false), (None, true)]);
 }
 
+#[test]
+fn paths_are_put_into_the_text() {
+    let table = [
+        (r#"{}"#, r#"{"f:a":{}}"#),
+        (r#"{"f:b":{}}"#, r#"{"f:a":{},"f:aa":{},"f:c":{},"f:d":{}}"#),
+        (r#"{"f:a":{"f:b":{}}}"#, r#"{"f:a":{".":{},"f:a":{},"f:c":{"f:d":{}}}}"#),
+        (r#"{"f:a":{}}"#, r#"{"f:a":{"f:b":{},"f:c":{}},"f:b":{}}"#),
+        (r#"{"f:a":{".":{},"f:c":{}}}"#, r#"{"f:a":{"f:b":{},"f:d":{}}}"#),
+        (r#"{"f:a":{".":{}},"f:c":{}}"#, r#"{"f:a":{"f:b":{}},"f:b":{}}"#),
+        (
+            r#"{"f:a":{"k:{\"port\":80}":{},"k:{\"port\":443}":{}}}"#,
+            r#"{"f:a":{"k:{\"port\":90}":{"f:b":{}},"v:1":{}}}"#,
+        ),
+    ];
+    for (text, more) in table {
+        let expected = read(text).union(&read(more)).to_json();
+        assert_eq!(outline(text).unwrap().with(&read(more)), Some(expected), "{text} {more}");
+    }
+    let unlike = r#"{"f:é":{}}"#;
+    assert_eq!(outline(r#"{"f:a":{}}"#).unwrap().with(&read(unlike)), None);
+}
+
 /// Keys of lists with names and numbers that are easily confused.
 fn keyed_set() -> impl Strategy<Value = Set> {
     let name = prop_oneof!["[ab]{0,2}(-[ab])?", "[ab]:[0-9]{1,3}", "[<é\\\\]"];
@@ -118,6 +140,9 @@ proptest! {
         prop_assert_eq!(outline.is_disjoint(&b), a.is_disjoint(&b));
         prop_assert_eq!(outline.covers(&b), b.is_subset(&a));
         prop_assert!(outline.covers(&a.intersection(&b)));
+        if let Some(both) = outline.with(&b) {
+            prop_assert_eq!(both, a.union(&b).to_json());
+        }
     }
 
     #[test]
@@ -126,6 +151,9 @@ proptest! {
             prop_assert_eq!(outline.is_disjoint(&b), a.is_disjoint(&b));
             prop_assert_eq!(outline.covers(&b), b.is_subset(&a));
             prop_assert!(outline.covers(&a.intersection(&b)));
+            if let Some(both) = outline.with(&b) {
+                prop_assert_eq!(both, a.union(&b).to_json());
+            }
         }
     }
 

@@ -83,9 +83,19 @@ impl Owned {
     pub(crate) fn gain(&mut self, fields: Set) {
         // Who writes a field again owns it already.
         let has_all = self.outline.as_ref().map_or_else(|| fields.is_subset(self.set()), |o| o.covers(&fields));
-        if !has_all {
+        if !has_all && !self.gain_in_text(&fields) {
             self.change().add(fields);
         }
+    }
+
+    /// Adds fields to a set that is not read for that, if its text allows it.
+    fn gain_in_text(&mut self, fields: &Set) -> bool {
+        let Some(text) = self.outline.as_ref().and_then(|outline| outline.with(fields)).map(Arc::from) else {
+            return false;
+        };
+        let Some(outline) = Outline::of(&text) else { return false };
+        *self = Owned { outline: Some(outline), wire: Some(Value::Raw(text)), set: OnceLock::new() };
+        true
     }
 
     fn change(&mut self) -> &mut Set {

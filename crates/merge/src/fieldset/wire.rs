@@ -37,7 +37,8 @@ impl Set {
         out
     }
 
-    fn write_json(&self, out: &mut String, with_self: bool) {
+    /// `with_self`: the path to this set is in it.
+    pub(super) fn write_json(&self, out: &mut String, with_self: bool) {
         out.push('{');
         let mut first = true;
         if with_self && !self.is_empty() {

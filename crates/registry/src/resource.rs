@@ -319,6 +319,17 @@ impl Resource {
         self.current_of(call, &cached).await.map(Some)
     }
 
+    /// The newest state of one object that this server knows of, without asking the store: others may have changed it since.
+    pub(crate) async fn at_hand(&self, call: &Call, key: &str) -> Result<Option<Current>, Status> {
+        let Some(cached) = self.cache.get(key) else { return Ok(None) };
+        // What was written a moment ago is on its way to the cache.
+        let recent = self.is_typed().then(|| self.hub.recent().since(&self.store_key(key), cached.revision + 1));
+        match recent.flatten() {
+            Some((revision, object)) => Ok(Some(Current { object, revision, stale: false, json: None })),
+            None => self.current_of(call, &cached).await.map(Some),
+        }
+    }
+
     /// The state that a failed guard reported.
     pub(crate) async fn current_of_kv(&self, call: &Call, kv: &kubelith_store::KeyValue) -> Result<Current, Status> {
         let revision = kv.mod_revision.0;

@@ -91,9 +91,17 @@ impl Resource {
         options: Option<&Value>,
     ) -> Result<Updated, Status> {
         let key = self.key(&call.namespace, &call.name)?;
-        let mut current = self.current(call, &key).await?;
         let may_create = if_absent == IfAbsent::Create || self.strategy.creates_on_update();
         let mut turn = None;
+        let mut current = match self.update_at_hand(call, change, &key, options).await? {
+            AtHand::Done(updated) => return Ok(updated),
+            AtHand::Behind(fresh) => fresh,
+            AtHand::Unknown => self.current(call, &key).await?,
+            AtHand::Overtaken => {
+                turn = Some(self.turns.take(&key).await);
+                self.current(call, &key).await?
+            }
+        };
         loop {
             let attempt = match current {
                 None if !may_create => return Err(Status::not_found(&call.resource, &call.name)),
@@ -101,13 +109,41 @@ impl Resource {
                 Some(found) => self.update_once(call, change, &key, found, options).await?,
             };
             match attempt {
-                Attempt::Done(updated) => return Ok(updated),
+                Attempt::Done(updated) | Attempt::Unchanged(updated) => return Ok(updated),
+                Attempt::Failed(status) => return Err(status),
                 Attempt::Overtaken(fresh) if turn.is_some() => current = fresh,
                 Attempt::Overtaken(_) => {
                     turn = Some(self.turns.take(&key).await);
                     current = self.current(call, &key).await?;
                 }
             }
+        }
+    }
+
+    /// The update of the object as this server knows it. The store is not asked for the newest state: the write's guard tells
+    /// if it is another one. Whatever ends without a write is decided by the newest state only.
+    async fn update_at_hand(
+        &self,
+        call: &Call,
+        change: &mut dyn Change,
+        key: &str,
+        options: Option<&Value>,
+    ) -> Result<AtHand, Status> {
+        if call.dry_run() {
+            return Ok(AtHand::Unknown);
+        }
+        let Ok(Some(found)) = self.at_hand(call, key).await else { return Ok(AtHand::Unknown) };
+        let revision = found.revision;
+        let unsettled = match self.update_once(call, change, key, found, options).await {
+            Ok(Attempt::Done(updated)) => return Ok(AtHand::Done(updated)),
+            Ok(Attempt::Failed(status)) => return Err(status),
+            Ok(Attempt::Overtaken(_)) => return Ok(AtHand::Overtaken),
+            Ok(Attempt::Unchanged(updated)) => Ok(AtHand::Done(updated)),
+            Err(status) => Err(status),
+        };
+        match self.current(call, key).await? {
+            Some(newest) if newest.revision == revision => unsettled,
+            newest => Ok(AtHand::Behind(newest)),
         }
     }
 
@@ -143,7 +179,7 @@ impl Resource {
         self.check_version(call, &mut object, found.revision)?;
         let mut reservation = Reserved(self.strategy.begin_update(call, &mut object, &found.object).await?);
         let attempt = self.write(call, change, object, key, found, options).await;
-        reservation.settle(matches!(attempt, Ok(Attempt::Done(_)))).await;
+        reservation.settle(matches!(attempt, Ok(Attempt::Done(_) | Attempt::Unchanged(_)))).await;
         attempt
     }
 
@@ -166,7 +202,7 @@ impl Resource {
             return self.delete_emptied(call, key, object, &found).await;
         }
         if object == found.object && !found.stale && !self.is_stale(call, key).await? {
-            return Ok(Attempt::Done(Updated { object, outcome: Outcome::Updated, json: found.json }));
+            return Ok(Attempt::Unchanged(Updated { object, outcome: Outcome::Updated, json: found.json }));
         }
         let encoded = self.encode(&mut object, texts.into_object(), EventKind::Modified).await?;
         if call.dry_run() {
@@ -185,7 +221,7 @@ impl Resource {
                 Ok(Attempt::Done(Updated { object, outcome: Outcome::Updated, json }))
             }
             Err(StoreError::Conflict { current }) => self.overtaken(call, current).await,
-            Err(e) => Err(error::from_store(e, &call.resource, &call.name)),
+            Err(e) => Ok(Attempt::Failed(error::from_store(e, &call.resource, &call.name))),
         }
     }
 
@@ -227,7 +263,7 @@ impl Resource {
             match self.remove(call, key, expect).await {
                 Ok(_) | Err(StoreError::Conflict { current: None }) => {}
                 Err(StoreError::Conflict { current }) => return self.overtaken(call, current).await,
-                Err(e) => return Err(error::from_store(e, &call.resource, &call.name)),
+                Err(e) => return Ok(Attempt::Failed(error::from_store(e, &call.resource, &call.name))),
             }
             self.strategy.after_delete(call, &object).await;
         }
@@ -417,8 +453,23 @@ impl Resource {
 
 pub(crate) enum Attempt {
     Done(Updated),
+    /// Nothing was to be written.
+    Unchanged(Updated),
+    /// The store refused the write, or nobody knows whether it took it.
+    Failed(Status),
     /// The object was changed meanwhile (`None`: deleted).
     Overtaken(Option<Current>),
+}
+
+/// What came of an update of the object as this server knew it.
+enum AtHand {
+    Done(Updated),
+    /// It ended without a write, and there is a newer state (`None`: it is gone).
+    Behind(Option<Current>),
+    /// A write came before.
+    Overtaken,
+    /// Nothing was tried: as far as this server knows there is no such object, or it cannot be read, or nothing will be written.
+    Unknown,
 }
 
 /// Makes `object[key]` what it is in `from`, absent if it is absent there.

@@ -1,8 +1,8 @@
 //! In which order a write asks the strategy, admission and the store, and what happens to reservations. One double plays all three and
 //! keeps the list of what it was asked.
 
-use futures::FutureExt;
 use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt};
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::random::MadeUp;
 use kubelith_meta::time::SystemClock;
@@ -15,8 +15,10 @@ use kubelith_registry::{
 };
 use kubelith_store::cache::Hub;
 
-use kubelith_store::{Expect, MemoryStore, Store, StoreError};
+use kubelith_store::{Expect, MemoryStore, Store, StoreError, Watch};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use tokio::sync::watch;
 
 /// What was asked, in order.
 #[derive(Clone, Default)]
@@ -156,10 +158,23 @@ impl Admission for Double {
     }
 }
 
-/// A store that notes writes.
+/// A store that notes writes. Events can be held back until it is asked how far it is.
 struct Noting {
-    inner: MemoryStore,
+    inner: Arc<MemoryStore>,
     record: Record,
+    late: Arc<Late>,
+}
+
+/// How a store's events come.
+struct Late {
+    held: watch::Sender<bool>,
+    questions: AtomicUsize,
+}
+
+impl Default for Late {
+    fn default() -> Late {
+        Late { held: watch::Sender::new(false), questions: AtomicUsize::new(0) }
+    }
 }
 
 impl Store for Noting {
@@ -208,10 +223,24 @@ impl Store for Noting {
         &self,
         request: kubelith_store::WatchRequest,
     ) -> BoxFuture<'_, kubelith_store::Result<kubelith_store::Watch>> {
-        self.inner.watch(request)
+        let held = self.late.held.subscribe();
+        async move {
+            let (batches, control) = self.inner.watch(request).await?.into_parts();
+            let late = batches.then(move |batch| {
+                let mut held = held.clone();
+                async move {
+                    let _ = held.wait_for(|held| !held).await;
+                    batch
+                }
+            });
+            Ok(Watch::new(late.boxed(), control))
+        }
+        .boxed()
     }
 
     fn current_revision(&self) -> BoxFuture<'_, kubelith_store::Result<kubelith_store::Revision>> {
+        self.late.questions.fetch_add(1, Ordering::SeqCst);
+        self.late.held.send_replace(false);
         self.inner.current_revision()
     }
 
@@ -244,13 +273,20 @@ impl Conversion for NoConversion {
 struct Site {
     resource: Resource,
     double: Arc<Double>,
+    late: Arc<Late>,
 }
 
 impl Site {
     async fn start() -> Site {
+        Site::on(Arc::new(MemoryStore::new(kubelith_store::HistoryLimits::default()))).await
+    }
+
+    /// One of several servers over a store.
+    async fn on(inner: Arc<MemoryStore>) -> Site {
+        let late = Arc::new(Late::default());
         let record = Record::default();
         let double = Arc::new(Double { record: record.clone(), refuses: Mutex::new(Refuses::Nothing) });
-        let store = Arc::new(Noting { inner: MemoryStore::new(kubelith_store::HistoryLimits::default()), record });
+        let store = Arc::new(Noting { inner, record, late: late.clone() });
         let hub = Hub::start(store, "/registry/").await.unwrap();
         let catalog = kubelith_catalog::builtin();
         let descriptor = catalog.descriptor("", "configmaps").unwrap();
@@ -274,7 +310,27 @@ impl Site {
             garbage_collection: true,
             turns: Turns::default(),
         };
-        Site { resource, double }
+        Site { resource, double, late }
+    }
+
+    /// Two servers that both know the object "a", of which the first hears no more of the other until it asks.
+    async fn behind() -> (Site, Site) {
+        let store = Arc::new(MemoryStore::new(kubelith_store::HistoryLimits::default()));
+        let (site, other) = (Site::on(store.clone()).await, Site::on(store).await);
+        other.create("a", Mode::Real).await.unwrap();
+        site.resource.hub.fresh().await.unwrap();
+        site.late.held.send_replace(true);
+        site.late.questions.store(0, Ordering::SeqCst);
+        (site, other)
+    }
+
+    fn questions(&self) -> usize {
+        self.late.questions.load(Ordering::SeqCst)
+    }
+
+    async fn data(&self) -> String {
+        self.resource.hub.fresh().await.unwrap();
+        String::from_utf8(self.resource.cache.get("default/a").unwrap().json().to_vec()).unwrap()
     }
 
     fn refuse(&self, what: Refuses) {
@@ -413,6 +469,64 @@ async fn an_update_is_applied_prepared_judged_and_stored_unless_nothing_changes(
     site.refuse(Refuses::Admission);
     site.put("a", "3", IfAbsent::Strategy).await.unwrap_err();
     assert_eq!(site.asked(), order(&[&UPDATED, &["judge update", "revert"]]));
+}
+
+#[tokio::test]
+async fn an_update_asks_the_store_nothing_that_its_write_tells() {
+    let (site, _) = Site::behind().await;
+    site.put("a", "2", IfAbsent::Strategy).await.unwrap();
+    site.put("a", "3", IfAbsent::Strategy).await.unwrap();
+    assert_eq!(site.questions(), 0, "also of what it has just written itself, and did not hear of yet");
+    assert!(site.asked().ends_with(&["put", "commit"]));
+    assert!(site.data().await.contains(r#""key":"3""#));
+}
+
+#[tokio::test]
+async fn an_update_of_what_another_server_changed_begins_again() {
+    let (site, other) = Site::behind().await;
+    other.put("a", "2", IfAbsent::Strategy).await.unwrap();
+    site.put("a", "3", IfAbsent::Strategy).await.unwrap();
+    let asked = site.asked();
+    assert_eq!(asked.iter().filter(|what| what.starts_with("put")).collect::<Vec<_>>(), [&"put: conflict", &"put"]);
+    assert!(site.data().await.contains(r#""key":"3""#));
+}
+
+#[tokio::test]
+async fn nothing_changes_only_if_the_newest_state_says_so() {
+    let (site, other) = Site::behind().await;
+    other.put("a", "2", IfAbsent::Strategy).await.unwrap();
+    // What the object is as far as this server knows.
+    site.put("a", "1", IfAbsent::Strategy).await.unwrap();
+    assert!(site.data().await.contains(r#""key":"1""#), "written over what the other server wrote");
+    site.late.questions.store(0, Ordering::SeqCst);
+    site.put("a", "1", IfAbsent::Strategy).await.unwrap();
+    assert_eq!(site.questions(), 1);
+}
+
+#[tokio::test]
+async fn an_update_is_refused_by_the_newest_state_only() {
+    /// Refuses objects that the other server has not changed.
+    struct AfterTwo;
+    impl Change for AfterTwo {
+        fn apply<'a>(&'a mut self, existing: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>> {
+            let is_two = existing.is_some_and(|object| object.str_at(&["data", "key"]) == "2");
+            let object = if is_two { Ok(config_map("a", "3")) } else { Err(Status::internal_error("too early")) };
+            std::future::ready(object).boxed()
+        }
+    }
+    let (site, other) = Site::behind().await;
+    let change = || async {
+        let call = call("a", Mode::Real);
+        site.resource.update(&call, &mut AfterTwo, IfAbsent::Strategy, None).await.map(|updated| updated.outcome)
+    };
+    assert_eq!(change().await.unwrap_err().code, 500);
+    site.late.held.send_replace(true);
+    other.put("a", "2", IfAbsent::Strategy).await.unwrap();
+    assert_eq!(change().await.unwrap(), Outcome::Updated);
+    assert!(site.data().await.contains(r#""key":"3""#));
+    site.late.held.send_replace(true);
+    other.resource.delete(&call("a", Mode::Real), &DeleteOptions::default(), DeleteBy::Server).await.unwrap();
+    assert!(change().await.unwrap_err().is_not_found());
 }
 
 #[tokio::test]

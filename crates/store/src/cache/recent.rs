@@ -65,10 +65,19 @@ impl Recent {
 
     /// The object as it was written at this revision, if it is kept.
     pub fn get(&self, key: &Bytes, revision: i64) -> Option<Value> {
+        self.find(key, |written| written == revision).map(|(_, object)| object)
+    }
+
+    /// The object as it was last written, and when, if that was not before this revision.
+    pub fn since(&self, key: &Bytes, revision: i64) -> Option<(i64, Value)> {
+        self.find(key, |written| written >= revision)
+    }
+
+    fn find(&self, key: &Bytes, fits: impl Fn(i64) -> bool) -> Option<(i64, Value)> {
         let mut inner = self.inner();
-        let kept = inner.objects.get_mut(key).filter(|kept| kept.revision == revision)?;
+        let kept = inner.objects.get_mut(key).filter(|kept| fits(kept.revision))?;
         kept.used = true;
-        Some(kept.object.clone())
+        Some((kept.revision, kept.object.clone()))
     }
 
     /// How much JSON the kept objects have.

@@ -4,6 +4,8 @@
 //! deterministic (kube-apiserver writes custom resources to etcd with sorted keys, too).
 
 use crate::keys::{self, Head, Key};
+use crate::sealed::{ReadEntries, Sealed};
+use bytes::Bytes;
 use std::fmt;
 use std::sync::Arc;
 
@@ -54,6 +56,9 @@ enum Seal {
 /// Whoever changes a sealed object breaks its seal and those of the objects around it, since it reaches them through
 /// `&mut`. A part that goes to another place, where another type holds, must be [unsealed](Value::unseal) first. Only
 /// [`Value::seal`] and its siblings set seals; debug builds compare what passes skipped with what they would have done.
+///
+/// A sealed object may still be [text](Map::of_text), which is read when somebody looks into it. Passes that skip what is sealed
+/// never do, and who writes it again copies the text.
 #[derive(Clone)]
 pub struct Map {
     entries: Entries,
@@ -62,7 +67,7 @@ pub struct Map {
 #[derive(Clone)]
 enum Entries {
     Own(Vec<(Key, Value)>),
-    Shared(Arc<Vec<(Key, Value)>>),
+    Shared(Arc<Sealed>),
 }
 
 impl Value {
@@ -137,6 +142,14 @@ impl Value {
 
     pub fn at_mut(&mut self, path: &[&str]) -> Option<&mut Value> {
         path.iter().try_fold(self, |v, key| v.get_mut(key))
+    }
+
+    /// Whether the member `key` of both is the very same object, so that nothing in it need be compared.
+    pub fn shares(&self, key: &str, other: &Value) -> bool {
+        match (self.get(key), other.get(key)) {
+            (Some(Value::Object(a)), Some(Value::Object(b))) => a.shares_with(b),
+            _ => false,
+        }
     }
 
     /// A string member reached by `path`, or `""`.
@@ -227,7 +240,7 @@ impl Value {
     /// of its parts, so these are not looked at.
     fn seal_element(&mut self, which: Seal, depth: usize) -> Option<usize> {
         match self {
-            Value::Object(map) if which == Seal::All && map.len() >= SEALED_SIZE && !map.is_sealed() => {
+            Value::Object(map) if which == Seal::All && !map.is_sealed() && map.len() >= SEALED_SIZE => {
                 map.seal();
                 Some(SEALED_SIZE)
             }
@@ -278,6 +291,20 @@ impl Map {
         Map { entries: Entries::Own(Vec::with_capacity(n)) }
     }
 
+    /// A sealed object that is read when it is asked for. `text` is its JSON as this program writes it, and it is not empty.
+    pub fn of_text(text: Bytes, read: ReadEntries) -> Map {
+        Map { entries: Entries::Shared(Arc::new(Sealed::of_text(text, read))) }
+    }
+
+    /// The JSON of this object, if it was read from one and nobody changed it since.
+    #[inline]
+    pub fn text(&self) -> Option<&Bytes> {
+        match &self.entries {
+            Entries::Own(_) => None,
+            Entries::Shared(sealed) => sealed.text(),
+        }
+    }
+
     /// Makes room for `more` members.
     pub fn reserve(&mut self, more: usize) {
         self.own().reserve(more);
@@ -288,7 +315,7 @@ impl Map {
     pub fn entries(&self) -> &[(Key, Value)] {
         match &self.entries {
             Entries::Own(entries) => entries,
-            Entries::Shared(entries) => entries,
+            Entries::Shared(sealed) => sealed.entries(),
         }
     }
 
@@ -307,13 +334,21 @@ impl Map {
     /// Seals this object, which is finished.
     pub fn seal(&mut self) {
         let entries = std::mem::take(self.own());
-        self.entries = Entries::Shared(Arc::new(entries));
+        self.entries = Entries::Shared(Arc::new(Sealed::from(entries)));
     }
 
     #[cold]
     fn unseal(&mut self) {
-        if let Entries::Shared(entries) = std::mem::take(self).entries {
-            self.entries = Entries::Own(Arc::unwrap_or_clone(entries));
+        self.entries = Entries::Own(std::mem::take(self).into_own());
+    }
+
+    /// The entries, which are taken if nobody else has them.
+    pub fn into_own(self) -> Vec<(Key, Value)> {
+        match self.entries {
+            Entries::Own(entries) => entries,
+            Entries::Shared(sealed) => {
+                Arc::try_unwrap(sealed).map_or_else(|shared| shared.entries().clone(), Sealed::into_entries)
+            }
         }
     }
 
@@ -339,7 +374,10 @@ impl Map {
 
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.entries().is_empty()
+        match &self.entries {
+            Entries::Own(entries) => entries.is_empty(),
+            Entries::Shared(sealed) => !sealed.is_unread() && sealed.entries().is_empty(),
+        }
     }
 
     fn find(&self, head: Head, key: &str) -> Result<usize, usize> {
@@ -500,7 +538,8 @@ impl Default for Map {
 
 impl PartialEq for Map {
     fn eq(&self, other: &Map) -> bool {
-        self.shares_with(other) || self.entries() == other.entries()
+        let same_text = || self.text().zip(other.text()).is_some_and(|(a, b)| a == b);
+        self.shares_with(other) || same_text() || self.entries() == other.entries()
     }
 }
 
@@ -534,10 +573,7 @@ impl IntoIterator for Map {
     type IntoIter = IntoEntries;
 
     fn into_iter(self) -> IntoEntries {
-        IntoEntries(match self.entries {
-            Entries::Own(entries) => entries.into_iter(),
-            Entries::Shared(entries) => Arc::unwrap_or_clone(entries).into_iter(),
-        })
+        IntoEntries(self.into_own().into_iter())
     }
 }
 

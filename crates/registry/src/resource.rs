@@ -7,6 +7,7 @@ use crate::strategy::Strategy;
 use crate::turns::Turns;
 use bytes::Bytes;
 use futures::future::BoxFuture;
+use kubelith_codec::json;
 use kubelith_codec::object::ObjectText;
 use kubelith_meta::call::{Call, Wait};
 use kubelith_meta::names::{self, NameUse};
@@ -334,7 +335,7 @@ impl Resource {
     pub(crate) async fn current_of_kv(&self, call: &Call, kv: &kubelith_store::KeyValue) -> Result<Current, Status> {
         let revision = kv.mod_revision.0;
         let rendered = self.renderer.render(&kv.value, revision).map_err(Status::internal_error)?;
-        let mut current = self.parse(call, &rendered.json, revision).await?;
+        let mut current = self.parse(call, &rendered.json.into(), revision).await?;
         current.stale |= kv.stale;
         Ok(current)
     }
@@ -350,7 +351,7 @@ impl Resource {
             None => self.parse(call, &json, cached.revision).await?,
         };
         debug_assert!(
-            kubelith_codec::json::parse_stored(&json).is_ok_and(|read| read == current.object),
+            json::parse_stored(&json).is_ok_and(|read| read == current.object),
             "what is kept of a write differs from what was written"
         );
         current.json = Some(json);
@@ -385,11 +386,9 @@ impl Resource {
         error::broken_list(self.hub.malformed(), &self.descriptor.group_resource(), broken)
     }
 
-    async fn parse(&self, call: &Call, json: &[u8], revision: i64) -> Result<Current, Status> {
-        let mut object = kubelith_codec::json::parse_stored(json).map_err(Status::internal_error)?;
-        if self.is_typed() {
-            object.seal();
-        }
+    async fn parse(&self, call: &Call, json: &Bytes, revision: i64) -> Result<Current, Status> {
+        let read = if self.is_typed() { json::parse_finished(json) } else { json::parse_stored(json) };
+        let object = read.map_err(Status::internal_error)?;
         // An object that is stored in another version is written even if it does not change.
         let stale = self.working == WorkingVersion::Request
             && object.str_at(&["apiVersion"]) != self.descriptor.storage.kind.api_version();

@@ -112,7 +112,7 @@ impl Plugin for Priority {
         match (request.operation, request.old) {
             (Operation::Create, _) => return Verdict::Ready(self.create_pod(request, pod)),
             // An update by a client that does not know these fields keeps them.
-            (Operation::Update, Some(old)) => {
+            (Operation::Update, Some(old)) if !pod.shares("spec", old) => {
                 for path in [PRIORITY, PREEMPTION] {
                     if let (None, Some(kept)) = (pod.at(&path), old.at(&path)) {
                         pod.set_at(&path, kept.clone());

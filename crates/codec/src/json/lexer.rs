@@ -4,8 +4,10 @@
 //! one per broken byte.
 
 use super::SyntaxError;
+use super::skip::value_len;
 use kubelith_meta::text::{run_in, run_len};
 use std::borrow::Cow;
+use std::ops::Range;
 
 pub(crate) const AFTER_TOP: &str = "after top-level value";
 pub(crate) const AFTER_ELEMENT: &str = "after array element";
@@ -216,6 +218,15 @@ impl<'a> Lexer<'a> {
             }
             None => self.skip_value(depth),
         }
+    }
+
+    /// Reads over the object that is next, which is written as we write JSON, if it is not shorter than that. Where it was.
+    pub fn long_object(&mut self, shortest: usize) -> Option<Range<usize>> {
+        let rest = &self.data[self.pos..];
+        let length = rest.starts_with(b"{").then(|| value_len(rest)).flatten().filter(|length| *length >= shortest)?;
+        let start = self.pos;
+        self.pos += length;
+        Some(start..self.pos)
     }
 
     /// Goes on behind a value that was read over; false if that was the last one.

@@ -24,7 +24,9 @@ pub use crate::error::DecodeError;
 pub use error::{SyntaxError, SyntaxErrorKind};
 pub use lexer::MAX_DEPTH;
 pub use number::{stored_form, write_float, write_int};
-pub use parse::{Decoded, PatchText, parse, parse_document, parse_patch, parse_stored, parse_strict, validate};
+pub use parse::{
+    Decoded, PatchText, parse, parse_document, parse_finished, parse_patch, parse_stored, parse_strict, validate,
+};
 pub use select::{Select, parse_selected};
 pub use strict::{MAX_STRICT_ERRORS, StrictError, Strictness};
 pub use type_meta::{TypeMeta, type_meta};

@@ -7,6 +7,7 @@ use super::lexer::{AFTER_ELEMENT, AFTER_MEMBER, Lexer, Token};
 use super::number;
 use super::strict::{StrictError, StrictErrors, Strictness};
 use super::{DecodeError, SyntaxError};
+use bytes::Bytes;
 use kubelith_meta::{Key, Map, Str, Value};
 use std::fmt::Write;
 
@@ -24,14 +25,39 @@ pub fn parse(data: &[u8]) -> Result<Value, DecodeError> {
 
 /// Reads an object as this server wrote it. `fieldsV1` of its managedFields stay text, which most readers pass on as it is.
 pub fn parse_stored(data: &[u8]) -> Result<Value, DecodeError> {
+    read_stored(data, Parts::None)
+}
+
+/// As `parse_stored`, of an object that is [finished](Map), sealed: its larger parts but for metadata are read when somebody looks
+/// into them.
+pub fn parse_finished(text: &Bytes) -> Result<Value, DecodeError> {
+    let mut value = read_stored(text, Parts::OfObject(text))?;
+    value.seal();
+    Ok(value)
+}
+
+fn read_stored(data: &[u8], parts: Parts<'_>) -> Result<Value, DecodeError> {
     let mut lexer = Lexer::new(data);
     let mut parser = Parser::new(Strictness::Lenient);
     parser.fields = Fields::Raw;
+    parser.parts = parts;
     let value = parser.value(&mut lexer, 0)?;
     lexer.end()?;
     match parser.bad_number {
         Some(text) => Err(DecodeError::number(&text)),
         None => Ok(value),
+    }
+}
+
+/// The entries of a part that was left as text.
+fn read_part(text: &Bytes) -> Vec<(Key, Value)> {
+    match read_stored(text, Parts::OfPart(text)) {
+        Ok(mut value @ Value::Object(_)) => {
+            value.seal();
+            std::mem::take(value.make_object()).into_own()
+        }
+        // Whoever goes on with less than there is would store that.
+        other => panic!("a part of a stored object cannot be read: {other:?}"),
     }
 }
 
@@ -85,13 +111,14 @@ pub fn validate(data: &[u8]) -> Result<(), SyntaxError> {
 
 /// The containers that are open, and their members so far on shared stacks: a finished container takes its
 /// members in one allocation of the right size.
-pub(crate) struct Parser {
+pub(crate) struct Parser<'p> {
     open: Vec<Open>,
     elements: Vec<Value>,
     members: Vec<(Key, Value)>,
     strictness: Strictness,
     fields: Fields,
     numbers: Numbers,
+    parts: Parts<'p>,
     has_raw_numbers: bool,
     pub strict: StrictErrors,
     /// The first number that no double can hold. Syntax errors behind it come first.
@@ -103,6 +130,19 @@ pub(crate) struct Parser {
 enum Fields {
     Tree,
     Raw,
+}
+
+/// Shorter parts are read as soon as they are sorted out.
+const SHORT_PART: usize = 128;
+
+/// Which objects are left as text, and of which text they are a part.
+#[derive(Clone, Copy)]
+enum Parts<'p> {
+    None,
+    /// Those in members of an API object, but not its metadata, which every write looks into.
+    OfObject(&'p Bytes),
+    /// Those in such a part.
+    OfPart(&'p Bytes),
 }
 
 /// What becomes of numbers that are printed in another way than they were written.
@@ -124,8 +164,8 @@ enum Open {
     Object { start: usize, key: Key, seen: SeenKeys },
 }
 
-impl Parser {
-    pub fn new(strictness: Strictness) -> Parser {
+impl<'p> Parser<'p> {
+    pub fn new(strictness: Strictness) -> Parser<'p> {
         Parser {
             open: Vec::new(),
             elements: Vec::new(),
@@ -133,6 +173,7 @@ impl Parser {
             strictness,
             fields: Fields::Tree,
             numbers: Numbers::Values,
+            parts: Parts::None,
             has_raw_numbers: false,
             strict: StrictErrors::default(),
             bad_number: None,
@@ -153,6 +194,15 @@ impl Parser {
                     Ok(text) => Value::Raw(text.into()),
                     Err(_) => super::raw(lexer.since(start))?,
                 };
+                match self.finish(lexer, value)? {
+                    Some(value) => return Ok(value),
+                    None => continue,
+                }
+            }
+            if let Some(text) = self.text_of_parts()
+                && let Some(part) = lexer.long_object(SHORT_PART)
+            {
+                let value = Value::Object(Map::of_text(text.slice(part), read_part));
                 match self.finish(lexer, value)? {
                     Some(value) => return Ok(value),
                     None => continue,
@@ -198,6 +248,15 @@ impl Parser {
             return Value::Raw(text.into());
         }
         value.unwrap_or_default()
+    }
+
+    /// The text that objects are left in where the parser is.
+    fn text_of_parts(&self) -> Option<&'p Bytes> {
+        match (self.parts, self.open.first()?) {
+            (Parts::OfObject(_), Open::Object { key, .. }) if key.as_str() == "metadata" => None,
+            (Parts::OfObject(text) | Parts::OfPart(text), _) => Some(text),
+            (Parts::None, _) => None,
+        }
     }
 
     fn is_at_fields(&self) -> bool {

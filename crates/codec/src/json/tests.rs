@@ -229,3 +229,75 @@ fn patches_keep_numbers_as_they_are_written() {
         assert_eq!(to_string(&parsed.value), text);
     }
 }
+
+/// A pod whose spec, and the larger container in it, are long enough to be left as text.
+fn finished() -> (bytes::Bytes, Value) {
+    let env: Vec<String> = (0..12).map(|i| format!(r#"{{"name":"SETTING_{i}","value":"<{i}> \"}}]"}}"#)).collect();
+    let text = format!(
+        r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"labels":{{"a":"{long}"}},"managedFields":[{{"fieldsV1":{{"f:spec":{{}}}}}}],"name":"a"}},"spec":{{"containers":[{{"env":[{env}],"name":"large"}},{{"name":"small"}}],"nodeName":"n"}},"status":{{"phase":"Pending"}}}}"#,
+        long = "x".repeat(200),
+        env = env.join(","),
+    );
+    let mut written = Vec::new();
+    compact(&mut written, text.as_bytes()).unwrap();
+    let value = parse_stored(&written).unwrap();
+    (written.into(), value)
+}
+
+#[test]
+fn parts_of_what_is_finished_are_read_when_they_are_looked_into() {
+    let (text, whole) = finished();
+    let object = parse_finished(&text).unwrap();
+    let part = |value: &Value, path: &[&str]| value.at(path).and_then(Value::as_object).cloned().unwrap();
+    assert!(part(&object, &["spec"]).is_sealed() && !part(&object, &["metadata"]).is_sealed());
+    assert_eq!(part(&object, &["status"]).text(), None, "it is short");
+    let spec = part(&object, &["spec"]);
+    let is_in_text = |part: &[u8]| text.as_ptr_range().contains(&part.as_ptr());
+    assert!(is_in_text(spec.text().unwrap()));
+    // It is what it would have been if it had been read at once, however it is looked at.
+    assert_eq!(to_vec(&object), to_vec(&whole));
+    assert_eq!(spec.get("nodeName"), Some(&Value::from("n")));
+    let containers = spec.get("containers").unwrap().items();
+    let texts: Vec<bool> = containers.iter().map(|c| c.as_object().unwrap().text().is_some()).collect();
+    assert_eq!(texts, [true, false]);
+    assert!(is_in_text(containers[0].as_object().unwrap().text().unwrap()));
+    assert_eq!(object, whole);
+    assert_eq!(to_vec(&object), to_vec(&whole));
+}
+
+#[test]
+fn a_part_that_was_changed_is_not_written_as_it_was() {
+    let (text, mut whole) = finished();
+    for change in [["nodeName", "m"], ["zone", "z"]] {
+        let mut object = parse_finished(&text).unwrap();
+        let original = object.clone();
+        object.set_at(&["spec", change[0]], change[1].into());
+        whole.set_at(&["spec", change[0]], change[1].into());
+        let spec = object.get("spec").and_then(Value::as_object).unwrap();
+        assert!(spec.text().is_none() && !spec.is_sealed());
+        assert!(spec.get("containers").unwrap().items()[0].as_object().unwrap().text().is_some(), "nobody changed it");
+        assert_eq!(to_vec(&object), to_vec(&whole));
+        assert_ne!(object, original);
+        assert_eq!(to_vec(&original), &text[..], "copies stay as they were");
+        whole.set_at(&["spec"], parse_stored(&text).unwrap().get("spec").unwrap().clone());
+    }
+}
+
+#[test]
+fn equal_parts_are_equal_whether_they_were_read_or_not() {
+    let (text, _) = finished();
+    let (a, b) = (parse_finished(&text).unwrap(), parse_finished(&text).unwrap());
+    assert!(!a.shares("spec", &b) && a.shares("spec", &a.clone()));
+    assert_eq!(a, b);
+    let other = String::from_utf8(text.to_vec()).unwrap().replace("SETTING_3", "SETTING_4");
+    assert_ne!(a, parse_finished(&other.into()).unwrap());
+}
+
+#[test]
+#[should_panic(expected = "cannot be read")]
+fn a_part_that_is_broken_is_not_taken_for_an_empty_one() {
+    let (text, _) = finished();
+    let broken = String::from_utf8(text.to_vec()).unwrap().replace(r#""nodeName":"n""#, r#""nodeName":n"#);
+    let object = parse_finished(&broken.into()).unwrap();
+    object.at(&["spec", "nodeName"]);
+}

@@ -36,6 +36,9 @@ fn write_at(out: &mut Vec<u8>, value: &Value, depth: usize) {
             out.push(b']');
         }
         Value::Object(members) => {
+            if let Some(text) = members.text() {
+                return out.extend_from_slice(text);
+            }
             out.push(b'{');
             for (i, (key, value)) in members.iter().enumerate() {
                 if i > 0 {

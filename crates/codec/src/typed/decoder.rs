@@ -28,7 +28,7 @@ pub(super) struct Decoder<'s, 'd> {
     pub elements: Vec<Value>,
     members: Vec<(Key, Value)>,
     /// For places that take anything.
-    parser: Parser,
+    parser: Parser<'static>,
     strict: StrictErrors,
     /// The first wrong type.
     wrong_type: Option<DecodeError>,

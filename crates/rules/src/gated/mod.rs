@@ -57,6 +57,10 @@ impl Gated {
     pub fn drop_from(&self, object: &mut Value, old: Option<&Value>) -> bool {
         let mut done = false;
         for dropped in self.dropped() {
+            if old.is_some_and(|old| dropped.is_unchanged(object, old)) {
+                debug_assert!(dropped.fields.iter().all(|f| !f.is_in(object) || old.is_some_and(|old| f.is_in(old))));
+                continue;
+            }
             // Looking costs little, and what is shared with the stored object stays so.
             let is_there = |list: &[FieldPath], of: &Value| list.iter().any(|path| path.is_in(of));
             let is_meant = match &dropped.when[..] {
@@ -89,6 +93,13 @@ impl Dropped {
             own: feature.own,
             prune: feature.prune,
         }
+    }
+
+    /// Whether fields that stay where the stored object has them are in parts of it that nobody changed.
+    fn is_unchanged(&self, object: &Value, old: &Value) -> bool {
+        self.kept == Kept::IfUsed
+            && self.kept_by.is_empty()
+            && self.fields.iter().all(|field| field.is_shared(object, old))
     }
 
     fn keepers(&self) -> &[FieldPath] {

@@ -52,6 +52,11 @@ impl FieldPath {
         any(&self.0, object, |value| !value.is_empty())
     }
 
+    /// Whether both objects have the very same part that it leads into.
+    pub fn is_shared(&self, object: &Value, other: &Value) -> bool {
+        self.0.first().is_some_and(|step| object.shares(&step.key, other))
+    }
+
     /// Whether objects of a type have a field there.
     #[cfg(any(test, feature = "testing"))]
     pub fn is_known(&self, schema: &kubelith_schema::TypedSchema) -> bool {

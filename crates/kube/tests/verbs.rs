@@ -3,6 +3,7 @@
 use crate::support::Server;
 use http::Method;
 use kubelith_catalog::RuntimeConfig;
+use kubelith_codec::json;
 use kubelith_kube::Install;
 use kubelith_meta::Value;
 use kubelith_schema::Encoding;
@@ -410,4 +411,41 @@ async fn watches_that_cannot_be_shown_as_asked_are_refused_or_end() {
     assert!(code == 400 && body.contains(want), "{code} {body}");
     let list = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
     assert_eq!(server.read_as(&watch, list).await, (200, Default::default()));
+}
+
+/// What this process judged and nobody changed is not judged again; what it did not judge is, whatever was changed.
+#[tokio::test]
+async fn a_spec_that_breaks_rules_in_the_store_is_judged_by_every_update() {
+    const PODS: &str = "/api/v1/namespaces/default/pods";
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let server = Server::on(store.clone()).await;
+    let env: Vec<String> = (0..20).map(|i| format!(r#"{{"name":"E{i}","value":"v"}}"#)).collect();
+    let pod = format!(
+        r#"{{"metadata":{{"name":"good"}},"spec":{{"containers":[{{"name":"a","image":"i","env":[{}]}}]}}}}"#,
+        env.join(",")
+    );
+    assert_eq!(server.send(Method::POST, PODS, &pod).await.0, 201);
+    let (_, mut bad) = server.send(Method::GET, &format!("{PODS}/good"), "").await;
+    bad.set_at(&["metadata", "name"], "bad".into());
+    bad.set_at(&["spec", "restartPolicy"], "Sometimes".into());
+    bad.remove_at(&["metadata", "resourceVersion"]);
+    let key = "/registry/pods/default/bad";
+    store.put(key.into(), json::to_vec(&bad).into(), Expect::Absent, None).await.unwrap();
+    let label = |i: i32| format!(r#"{{"metadata":{{"labels":{{"step":"{i}"}}}}}}"#);
+    let patch = async |name: &str, part: &str, body: &str| {
+        server.send_as(Method::PATCH, &format!("{PODS}/{name}{part}"), "application/merge-patch+json", body).await
+    };
+    for i in 0..2 {
+        assert_eq!(patch("good", "", &label(i)).await.0, 200);
+        let (code, status) = patch("bad", "", &label(i)).await;
+        let message = status.str_at(&["message"]).to_owned();
+        assert!(code == 422 && message.contains("Sometimes"), "{code} {message}");
+        // Writing its status, which has rules of its own, does not make the spec a good one.
+        let running = format!(r#"{{"status":{{"message":"{i}"}}}}"#);
+        assert_eq!(patch("bad", "/status", &running).await.0, 200);
+        assert_eq!(patch("good", "/status", &running).await.0, 200);
+    }
+    // A spec that changes is judged, whether the one before it was or not.
+    let (code, _) = patch("good", "", r#"{"spec":{"activeDeadlineSeconds":-1}}"#).await;
+    assert_eq!(code, 422);
 }

@@ -3,6 +3,7 @@
 use crate::{Key, Value};
 use bytes::Bytes;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) type Entries = Vec<(Key, Value)>;
 
@@ -13,11 +14,12 @@ pub type ReadEntries = fn(&Bytes) -> Entries;
 pub(crate) struct Sealed {
     entries: OnceLock<Entries>,
     text: Option<(Bytes, ReadEntries)>,
+    judged: AtomicBool,
 }
 
 impl Sealed {
     pub(crate) fn of_text(text: Bytes, read: ReadEntries) -> Sealed {
-        Sealed { entries: OnceLock::new(), text: Some((text, read)) }
+        Sealed { entries: OnceLock::new(), text: Some((text, read)), judged: AtomicBool::new(false) }
     }
 
     #[inline]
@@ -43,6 +45,14 @@ impl Sealed {
         self.entries.get().is_none()
     }
 
+    pub(crate) fn is_judged(&self) -> bool {
+        self.judged.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn mark_judged(&self) {
+        self.judged.store(true, Ordering::Relaxed);
+    }
+
     pub(crate) fn into_entries(self) -> Entries {
         self.entries();
         self.entries.into_inner().unwrap_or_default()
@@ -51,6 +61,6 @@ impl Sealed {
 
 impl From<Entries> for Sealed {
     fn from(entries: Entries) -> Sealed {
-        Sealed { entries: OnceLock::from(entries), text: None }
+        Sealed { entries: OnceLock::from(entries), text: None, judged: AtomicBool::new(false) }
     }
 }

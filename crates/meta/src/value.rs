@@ -58,7 +58,8 @@ enum Seal {
 /// [`Value::seal`] and its siblings set seals; debug builds compare what passes skipped with what they would have done.
 ///
 /// A sealed object may still be [text](Map::of_text), which is read when somebody looks into it. Passes that skip what is sealed
-/// never do, and who writes it again copies the text.
+/// never do, and who writes it again copies the text. It may also be [judged](Map::is_judged): rules that found nothing wrong with
+/// it need not look again.
 #[derive(Clone)]
 pub struct Map {
     entries: Entries,
@@ -302,6 +303,18 @@ impl Map {
         match &self.entries {
             Entries::Own(_) => None,
             Entries::Shared(sealed) => sealed.text(),
+        }
+    }
+
+    /// Whether this object is sealed, and this process has seen that it obeys all rules where it stands.
+    pub fn is_judged(&self) -> bool {
+        matches!(&self.entries, Entries::Shared(sealed) if sealed.is_judged())
+    }
+
+    /// Keeps in mind that it obeys all rules, if it is sealed.
+    pub fn mark_judged(&self) {
+        if let Entries::Shared(sealed) = &self.entries {
+            sealed.mark_judged();
         }
     }
 
@@ -704,6 +717,22 @@ mod tests {
         let taken = copy.get("c").and_then(Value::as_array).unwrap()[0].clone();
         let Value::Object(taken) = taken else { panic!("an object") };
         assert_eq!(taken.into_iter().map(|(key, _)| key).collect::<Vec<_>>(), ["list", "name"]);
+    }
+
+    #[test]
+    fn what_was_judged_is_so_as_long_as_nobody_changes_it() {
+        let object = || Value::from([("spec", Value::from([("a", 1i64), ("b", 2)]))]);
+        let spec = |of: &Value| of.get("spec").and_then(Value::as_object).cloned().unwrap();
+        let mut object = object();
+        spec(&object).mark_judged();
+        assert!(!spec(&object).is_judged(), "it can still be changed");
+        object.get_mut("spec").and_then(Value::as_object_mut).unwrap().seal();
+        assert!(!spec(&object).is_judged());
+        let mut copy = object.clone();
+        spec(&copy).mark_judged();
+        assert!(spec(&object).is_judged() && object.shares("spec", &copy));
+        copy.set_at(&["spec", "a"], 3i64.into());
+        assert!(spec(&object).is_judged() && !spec(&copy).is_judged() && !object.shares("spec", &copy));
     }
 
     #[test]

@@ -110,7 +110,7 @@ impl Resource {
         let wants_json = matches!(origin, Origin::Create(Wanted::Json));
         let rehearsed = (call.dry_run() && wants_json && self.is_kept_as_is(&object))
             .then(|| Bytes::copy_from_slice(texts.object(&object)));
-        let encoded = self.encode(&mut object, texts.into_object(), EventKind::Added).await?;
+        let encoded = self.encode(&mut object, texts.into_object(), EventKind::Added, true).await?;
         if call.dry_run() {
             let found = self.current(call, &key).await?;
             return Ok(match (found, rehearsed.filter(|_| encoded.draft.is_some())) {

@@ -2,6 +2,7 @@
 
 use crate::admission::Operation;
 use crate::error;
+use crate::judged::has_judged_spec;
 use crate::resource::{Current, Resource, WorkingVersion, set_resource_version};
 use kubelith_meta::call::Call;
 use kubelith_meta::field::{Error, ErrorList, Path};
@@ -143,7 +144,8 @@ impl Resource {
         object: &mut Value,
         revision: Revision,
     ) -> Result<Result<Revision, StoreError>, Status> {
-        let bytes = self.encode(object, None, EventKind::Modified).await?;
+        let is_judged = has_judged_spec(object);
+        let bytes = self.encode(object, None, EventKind::Modified, is_judged).await?;
         let ttl = self.time_to_live(object);
         let put = self.put_for(call, key, bytes, Expect::At(revision), ttl).await;
         if let Ok(written) = &put {

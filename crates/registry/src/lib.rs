@@ -7,6 +7,7 @@ pub mod admission;
 mod create;
 mod delete;
 mod error;
+mod judged;
 pub mod objects;
 mod options;
 mod prepared;

@@ -2,6 +2,7 @@
 
 use crate::admission::{Admission, Operation, Request};
 use crate::error;
+use crate::judged::mark_judged;
 use crate::options::ReadAt;
 use crate::strategy::Strategy;
 use crate::turns::Turns;
@@ -243,12 +244,13 @@ impl Resource {
     }
 
     /// Stored bytes of an object at the working version, whose write is going to be seen as `kind`. `text` is its JSON, where
-    /// admission had use for it.
+    /// admission had use for it. `is_judged`: it is known to obey all rules.
     pub(crate) async fn encode(
         &self,
         object: &mut Value,
         text: Option<ObjectText>,
         kind: EventKind,
+        is_judged: bool,
     ) -> Result<Encoded, Status> {
         let link = object.remove_at(&["metadata", "selfLink"]);
         let mut text = text.filter(|_| link.is_none());
@@ -277,7 +279,8 @@ impl Resource {
         if let Some(version) = version {
             object.set_at(&["metadata", "resourceVersion"], version);
         }
-        let draft = rendered.map(|rendered| Arc::new(Draft::new(rendered, kind, self.hub.next_revision())));
+        let draft = rendered.map(|rendered| Draft::new(rendered, kind, self.hub.next_revision()).judged(is_judged));
+        let draft = draft.map(Arc::new);
         let encoded = Encoded { bytes, draft };
         debug_assert!(self.reads_back(&encoded), "what is read back differs from what was written");
         Ok(encoded)
@@ -348,7 +351,13 @@ impl Resource {
         }
         let mut current = match self.hub.recent().get(&self.store_key(&cached.key), cached.revision) {
             Some(object) => Current { object, revision: cached.revision, stale: false, json: None },
-            None => self.parse(call, &json, cached.revision).await?,
+            None => {
+                let read = self.parse(call, &json, cached.revision).await?;
+                if cached.is_judged {
+                    mark_judged(&read.object);
+                }
+                read
+            }
         };
         debug_assert!(
             json::parse_stored(&json).is_ok_and(|read| read == current.object),
@@ -360,9 +369,19 @@ impl Resource {
 
     /// Keeps what was changed for whoever changes it again. Not what is new: most of that is left alone, and to throw it
     /// away again takes as long as it would to read it.
-    pub(crate) fn remember(&self, key: &str, revision: Revision, object: &mut Value, json: Option<&Bytes>) {
+    pub(crate) fn remember(
+        &self,
+        key: &str,
+        revision: Revision,
+        object: &mut Value,
+        is_judged: bool,
+        json: Option<&Bytes>,
+    ) {
         if let Some(json) = json.filter(|_| self.is_typed() && has_plain_fields(object)) {
             object.seal();
+            if is_judged {
+                mark_judged(object);
+            }
             self.hub.recent().put(self.store_key(key), revision.0, object.clone(), json.len());
         }
     }

@@ -29,7 +29,7 @@ impl Resource {
             if call.dry_run() || (object == found.object && !found.stale) {
                 return Ok(object);
             }
-            let encoded = self.encode(&mut object, None, EventKind::Modified).await?;
+            let encoded = self.encode(&mut object, None, EventKind::Modified, false).await?;
             let ttl = self.strategy.time_to_live(&object);
             let expect = Expect::At(Revision(found.revision));
             match self.put(&key, encoded, expect, ttl).await {

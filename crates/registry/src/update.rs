@@ -6,6 +6,7 @@
 use crate::admission::{ObjectTexts, Operation};
 use crate::create::{Created, Generated, Inserted, Origin, Reserved};
 use crate::error;
+use crate::judged::has_judged_spec;
 use crate::resource::{Current, Resource, resource_version_of, set_resource_version};
 use crate::working::Working;
 use bytes::Bytes;
@@ -204,7 +205,9 @@ impl Resource {
         if object == found.object && !found.stale && !self.is_stale(call, key).await? {
             return Ok(Attempt::Unchanged(Updated { object, outcome: Outcome::Updated, json: found.json }));
         }
-        let encoded = self.encode(&mut object, texts.into_object(), EventKind::Modified).await?;
+        // All of it was judged just now, or what this part leaves alone was before.
+        let is_judged = self.part(call) == Part::Main || has_judged_spec(&object);
+        let encoded = self.encode(&mut object, texts.into_object(), EventKind::Modified, is_judged).await?;
         if call.dry_run() {
             let object = self.as_stored(call, object).await?;
             return Ok(Attempt::Done(Updated { object, outcome: Outcome::Updated, json: None }));
@@ -216,7 +219,7 @@ impl Resource {
             Ok(revision) => {
                 set_resource_version(&mut object, revision.0);
                 let json = draft.map(|draft| draft.json_at(revision.0));
-                self.remember(key, revision, &mut object, json.as_ref());
+                self.remember(key, revision, &mut object, is_judged, json.as_ref());
                 let object = self.as_stored(call, object).await?;
                 Ok(Attempt::Done(Updated { object, outcome: Outcome::Updated, json }))
             }

@@ -50,6 +50,7 @@ pub struct Draft {
     labels: Box<[(Str, Str)]>,
     fields: Box<[Str]>,
     is_foreign: bool,
+    is_judged: bool,
     kind: EventKind,
     frame: Mutex<Frame>,
 }
@@ -74,9 +75,16 @@ impl Draft {
             labels: rendered.labels.into(),
             fields: rendered.fields.into(),
             is_foreign: rendered.is_foreign,
+            is_judged: false,
             kind,
             frame: Mutex::new(Frame::Guessed(frame, at)),
         }
+    }
+
+    /// Says whether the object is known to obey all rules.
+    #[must_use]
+    pub fn judged(self, is_judged: bool) -> Draft {
+        Draft { is_judged, ..self }
     }
 
     pub(super) fn kind(&self) -> EventKind {
@@ -130,6 +138,7 @@ impl Draft {
             labels: self.labels.clone(),
             fields: self.fields.clone(),
             is_foreign: self.is_foreign,
+            is_judged: self.is_judged,
             ..CachedObject::of_frame(key, revision, self.kind, self.frame_at(revision))
         }
     }
@@ -151,6 +160,8 @@ pub struct CachedObject {
     pub broken: Option<Box<Broken>>,
     /// See [`Rendered::is_foreign`].
     pub is_foreign: bool,
+    /// This process has seen that it obeys all rules: it judged what it wrote itself.
+    pub is_judged: bool,
     /// Bytes that it takes in the store.
     pub(super) stored: u32,
     forms: Forms,
@@ -299,6 +310,7 @@ impl CachedObject {
             kind,
             broken: None,
             is_foreign: false,
+            is_judged: false,
             stored: 0,
             forms: Forms::default(),
         }

@@ -6,11 +6,11 @@ mod status;
 
 use super::annotations::{self, APP_ARMOR, MIRROR};
 use super::{Owner, PodName, spec};
-use kubelith_meta::Value;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::names::{name_is_dns_subdomain, range_message};
 use kubelith_meta::object::Namespacing;
 use kubelith_meta::text::Quoted;
+use kubelith_meta::{Map, Value};
 use kubelith_rules::common::{Fields, METADATA, SPEC, member, meta, meta_update};
 use kubelith_rules::internal;
 use kubelith_rules::{Env, Request, Rules};
@@ -33,10 +33,14 @@ fn on_create(env: &Env, pod: &Value) -> ErrorList {
     errors
 }
 
-fn check_whole(env: &Env, pod: &Value, errors: &mut ErrorList) {
+fn check_metadata(env: &Env, pod: &Value, errors: &mut ErrorList) {
     errors.extend(meta(pod, Namespacing::Required, name_is_dns_subdomain));
+    annotations::check(env, member(pod, "metadata"), member(pod, "spec"), &METADATA.child("annotations"), errors);
+}
+
+fn check_whole(env: &Env, pod: &Value, errors: &mut ErrorList) {
+    check_metadata(env, pod, errors);
     let own = member(pod, "spec");
-    annotations::check(env, member(pod, "metadata"), own, &METADATA.child("annotations"), errors);
     spec(env, own, PodName(pod.meta().name()), Owner::Pod, &SPEC, errors);
     if own.text("serviceAccountName").is_empty() {
         for (i, volume) in own.list("volumes").iter().enumerate() {
@@ -65,6 +69,16 @@ fn check_whole(env: &Env, pod: &Value, errors: &mut ErrorList) {
 
 fn on_update(request: Request<'_>, new: &Value, old: &Value) -> ErrorList {
     let mut errors = meta_update(new, old);
+    if request.subresource.is_empty() && has_judged_spec(new, old) {
+        check_metadata(request.env, new, &mut errors);
+        check_annotations(request.env, new, old, &mut errors);
+        debug_assert!({
+            let mut all = meta_update(new, old);
+            check_update(&in_use(request.env, member(old, "spec")), new, old, &mut all);
+            all == errors
+        });
+        return errors;
+    }
     let env = &*in_use(request.env, member(old, "spec"));
     match request.subresource {
         "" => check_update(env, new, old, &mut errors),
@@ -77,6 +91,12 @@ fn on_update(request: Request<'_>, new: &Value, old: &Value) -> ErrorList {
         _ => {}
     }
     errors
+}
+
+/// Whether the spec stays, and is known to obey the rules. What they allow for is in the spec itself or does not change while the
+/// process runs.
+fn has_judged_spec(new: &Value, old: &Value) -> bool {
+    new.shares("spec", old) && member(old, "spec").as_object().is_some_and(Map::is_judged)
 }
 
 /// What a pod has got stays allowed, though the feature is off by now.

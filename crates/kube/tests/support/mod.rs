@@ -104,6 +104,11 @@ impl Server {
         Events { body: BodyStream::new(response.into_body()) }
     }
 
+    /// Waits until the caches have heard of all that was written.
+    pub async fn settle(&self) {
+        self.hub.fresh().await.unwrap();
+    }
+
     /// Ends everything that runs for this server. Its store can be opened again.
     pub async fn stop(self) {
         self.hub.stop();

@@ -6,7 +6,8 @@ use kubelith_meta::Value;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard};
 
-/// JSON of the objects that are kept; as values they take about four times as much. The oldest go first. 300 large pods: what
+/// JSON of the objects that are kept; as values they take up to four times as much, and parts that nobody has looked into keep the
+/// text that the object was first read from. The oldest go first. 300 large pods: what
 /// controllers write over and over comes again within seconds.
 const MAX_BYTES: usize = 2 << 20;
 

@@ -6,6 +6,7 @@ mod widgets;
 mod adding_a_resource;
 mod admission;
 mod answers;
+mod initial_events;
 mod kinds;
 mod rules;
 mod selectors;

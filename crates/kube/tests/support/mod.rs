@@ -76,9 +76,13 @@ impl Server {
 
     /// What a reader gets who wants it as `accept`.
     pub async fn read_as(&self, uri: &str, accept: &str) -> (u16, Bytes) {
-        let request = http::Request::builder().uri(uri).header("Accept", accept).body(RequestBody::Full(None));
-        let response = self.pass(request.unwrap()).await;
+        let response = self.accept(uri, accept).await;
         (response.status().as_u16(), response.into_body().collect().await.unwrap().to_bytes())
+    }
+
+    async fn accept(&self, uri: &str, accept: &str) -> Response {
+        let request = http::Request::builder().uri(uri).header("Accept", accept).body(RequestBody::Full(None));
+        self.pass(request.unwrap()).await
     }
 
     async fn request(&self, method: Method, uri: &str, content_type: &str, body: &str) -> Response {
@@ -99,8 +103,13 @@ impl Server {
     }
 
     pub async fn watch(&self, uri: &str) -> Events {
-        let response = self.request(Method::GET, uri, "", "").await;
-        assert_eq!(response.status(), 200, "{uri}");
+        self.watch_as(uri, "application/json").await
+    }
+
+    /// A watch whose events are wanted as `accept`.
+    pub async fn watch_as(&self, uri: &str, accept: &str) -> Events {
+        let response = self.accept(uri, accept).await;
+        assert_eq!(response.status(), 200, "{uri} as {accept}");
         Events { body: BodyStream::new(response.into_body()) }
     }
 
@@ -125,15 +134,22 @@ pub struct Events {
 impl Events {
     /// Those that are there without waiting.
     pub fn ready(&mut self) -> Vec<(String, Value)> {
-        let mut events = Vec::new();
-        while let Some(Some(frame)) = self.body.next().now_or_never() {
-            let lines = frame.unwrap().into_data().unwrap();
-            for line in lines.split(|b| *b == b'\n').filter(|line| !line.is_empty()) {
-                let mut event = json::parse(line).unwrap();
-                let object = event.remove_at(&["object"]).unwrap();
-                events.push((event.str_at(&["type"]).to_owned(), object));
-            }
+        let bytes = self.ready_bytes();
+        let lines = bytes.split(|b| *b == b'\n').filter(|line| !line.is_empty());
+        let events = lines.map(|line| {
+            let mut event = json::parse(line).unwrap();
+            let object = event.remove_at(&["object"]).unwrap();
+            (event.str_at(&["type"]).to_owned(), object)
+        });
+        events.collect()
+    }
+
+    /// The same, as they go to the client.
+    pub fn ready_bytes(&mut self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        while let Some(Some(piece)) = self.body.next().now_or_never() {
+            bytes.extend_from_slice(&piece.unwrap().into_data().unwrap());
         }
-        events
+        bytes
     }
 }

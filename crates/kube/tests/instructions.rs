@@ -7,6 +7,7 @@
 
 mod support;
 
+use futures::future;
 use http::Method;
 use kubelith_admission::Switches;
 use kubelith_auth::authz::builtin::AlwaysAllow;
@@ -17,7 +18,7 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use support::Server;
+use support::{Events, Server};
 use tokio::runtime::Runtime;
 
 /// Counts differ from run to run, by where hash maps put things and when timers are looked at.
@@ -26,8 +27,10 @@ const TOLERANCE_PERCENT: u64 = 5;
 const RUNS: usize = 8;
 /// Pods that there are when reads are counted.
 const PODS: usize = 64;
+/// Watches that a write is delivered to, half of them with a selector. With so many, half of what is counted is for them.
+const WATCHES: usize = 64;
 
-const OPERATIONS: [&str; 8] = ["get", "create", "patch", "list", "page", "select", "admitted", "judged"];
+const OPERATIONS: [&str; 9] = ["get", "create", "patch", "list", "page", "select", "deliver", "admitted", "judged"];
 
 fn pod(name: &str) -> String {
     let env: Vec<String> = (0..12).map(|i| format!(r#"{{"name":"SETTING_{i}","value":"value-{i}"}}"#)).collect();
@@ -100,6 +103,41 @@ fn counted_select(runtime: &Runtime, server: &Server) {
     });
 }
 
+/// A small write, and what each watch that waits for it gets.
+#[inline(never)]
+fn counted_deliver(runtime: &Runtime, server: &Server, watches: &mut [Events]) {
+    runtime.block_on(async {
+        for i in 0..RUNS {
+            deliver(server, watches, &i.to_string()).await;
+        }
+        server.settle().await;
+    });
+}
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+async fn deliver(server: &Server, watches: &mut [Events], step: &str) {
+    let (uri, patch) = (format!("{MAPS}/watched"), format!(r#"{{"data":{{"step":"{step}"}}}}"#));
+    let write = send(server, Method::PATCH, &uri, "application/merge-patch+json", &patch);
+    let (pieces, ()) = future::join(future::join_all(watches.iter_mut().map(Events::piece)), write).await;
+    let is_one = |piece: &[u8]| piece.starts_with(br#"{"type":"MODIFIED""#) && piece.ends_with(b"}\n");
+    assert!(pieces.iter().all(|piece| is_one(piece)), "{pieces:?}");
+}
+
+/// Watches that have told of what there was.
+async fn watches(server: &Server) -> Vec<Events> {
+    let map = r#"{"metadata":{"name":"watched","labels":{"app":"a"}}}"#;
+    send(server, Method::POST, MAPS, "application/json", map).await;
+    let mut watches = Vec::new();
+    for i in 0..WATCHES {
+        let uri = if i % 2 == 0 { "/api/v1/configmaps?" } else { "/api/v1/configmaps?labelSelector=app%3Da&" };
+        let mut events = server.watch(&format!("{uri}watch=true")).await;
+        events.piece().await;
+        watches.push(events);
+    }
+    watches
+}
+
 /// A create with the admission plugins that are on by default.
 #[inline(never)]
 fn counted_admitted(runtime: &Runtime, server: &Server) {
@@ -164,6 +202,12 @@ fn counted() {
     for count in [counted_get, counted_create, counted_patch, counted_list, counted_page, counted_select] {
         count(&runtime, &server);
     }
+    let mut watches = runtime.block_on(async {
+        let mut watches = watches(&server).await;
+        deliver(&server, &mut watches, "first").await;
+        watches
+    });
+    counted_deliver(&runtime, &server, &mut watches);
     let server = runtime.block_on(async {
         let server = guarded().await;
         dry_run(&server).await;

@@ -144,7 +144,13 @@ impl Events {
         events.collect()
     }
 
-    /// The same, as they go to the client.
+    /// What comes next, as it goes to the client.
+    pub async fn piece(&mut self) -> Bytes {
+        let piece = self.body.next().await.expect("the watch goes on");
+        piece.unwrap().into_data().unwrap()
+    }
+
+    /// Those that are there without waiting, as they go to the client.
     pub fn ready_bytes(&mut self) -> Vec<u8> {
         let mut bytes = Vec::new();
         while let Some(Some(piece)) = self.body.next().now_or_never() {

@@ -24,6 +24,7 @@ use controllers::{Index, Publisher, StatusController, finalizer};
 use handler::Link;
 use kubelith_auth::hook::Hooks;
 use kubelith_handlers::Limits;
+use kubelith_handlers::fields::Outlines;
 use kubelith_http::BoxHandler;
 use kubelith_meta::GroupResource;
 use kubelith_meta::time::Clock;
@@ -64,6 +65,8 @@ pub struct Config {
     pub hooks: Arc<dyn Hooks>,
     /// How long a webhook may take to convert objects.
     pub webhook_timeout: Duration,
+    /// Of the sets of fields that the managers of custom resources have.
+    pub outlines: Arc<Outlines>,
 }
 
 /// What the reference waits for a conversion webhook.

@@ -5,6 +5,7 @@ use super::endpoint::{By, Endpoint, FieldTracker};
 use super::options::WriteOptions;
 use kubelith_codec::json::Strictness;
 use kubelith_merge::apply::{ConvertError, Force, Versions};
+pub use kubelith_merge::fieldset::Outlines;
 use kubelith_merge::fieldset::{Filter, Set};
 use kubelith_merge::managers::{ApplyError, FieldManager};
 use kubelith_merge::typed::Type;
@@ -98,6 +99,7 @@ pub struct ResourceFields {
     served: Arc<[Str]>,
     /// What writes of the resource itself cannot set, at every version; found when the first comes.
     reset: OnceLock<Vec<(Str, Filter)>>,
+    outlines: Arc<Outlines>,
 }
 
 impl ResourceFields {
@@ -107,8 +109,9 @@ impl ResourceFields {
         strategy: Arc<dyn Strategy>,
         served: Arc<[Str]>,
         convert: ConvertNow,
+        outlines: Arc<Outlines>,
     ) -> ResourceFields {
-        ResourceFields { descriptor, kind, convert, strategy, served, reset: OnceLock::new() }
+        ResourceFields { descriptor, kind, convert, strategy, served, reset: OnceLock::new(), outlines }
     }
 
     /// The fields that a write cannot set, at every version.
@@ -143,7 +146,8 @@ impl ResourceFields {
             part @ Part::Main => Cow::Borrowed(&self.reset.get_or_init(|| self.reset_in(part))[..]),
             part => Cow::Owned(self.reset_in(part)),
         };
-        run(&FieldManager { versions: self, kind: self.kind.clone(), subresource, reset: &reset })
+        let outlines = Some(&*self.outlines);
+        run(&FieldManager { versions: self, kind: self.kind.clone(), subresource, reset: &reset, outlines })
     }
 }
 
@@ -190,7 +194,8 @@ pub struct KindFields<'a> {
 impl KindFields<'_> {
     /// Notes the creator's fields.
     pub fn create(&self, by: &By<'_>, object: Value) -> Value {
-        let manager = FieldManager { versions: self, kind: self.kind.clone(), subresource: by.subresource, reset: &[] };
+        let (kind, subresource) = (self.kind.clone(), by.subresource);
+        let manager = FieldManager { versions: self, kind, subresource, reset: &[], outlines: None };
         manager.update(None, object, by.manager, by.now)
     }
 }

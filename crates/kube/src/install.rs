@@ -244,6 +244,7 @@ fn endpoint(config: &Install, plan: &Plan, resource: &Arc<Resource>, version: &P
             resource.strategy.clone(),
             resource.served.clone(),
             plan.convert.clone(),
+            plan.outlines.clone(),
         ))),
         strategic: true,
         cells: plan.cells.clone(),

@@ -41,7 +41,8 @@ impl Kind {
     }
 
     fn apply(&self, live: Option<&Value>, config: &Value, manager: &str, force: Force) -> Option<Value> {
-        let fields = FieldManager { versions: self, kind: self.gvk.clone(), subresource: "", reset: &[] };
+        let fields =
+            FieldManager { versions: self, kind: self.gvk.clone(), subresource: "", reset: &[], outlines: None };
         let now = Time::parse("2026-01-01T00:00:00Z").unwrap();
         fields.apply(live, config, manager, force, now).ok().map(|outcome| outcome.object)
     }

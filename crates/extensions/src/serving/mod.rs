@@ -139,8 +139,14 @@ async fn build(config: &Config, definition: Definition<'_>, cached: Cached) -> R
             garbage_collection: config.garbage_collection,
             turns: Turns::default(),
         });
-        let fields =
-            ResourceFields::new(descriptor.clone(), kind.clone(), strategy, served.clone(), conversion.now.clone());
+        let fields = ResourceFields::new(
+            descriptor.clone(),
+            kind.clone(),
+            strategy,
+            served.clone(),
+            conversion.now.clone(),
+            config.outlines.clone(),
+        );
         let endpoint = Endpoint {
             resource,
             view: None,

@@ -72,6 +72,7 @@ pub async fn start_with(store: Arc<dyn Store>, webhook_timeout: Duration) -> Ser
         counts: Some(counts.clone()),
         hooks: HookClients::new(HookConfig::direct(Arc::new(|_, name, _| Err(format!("service {name:?} not found"))))),
         webhook_timeout,
+        outlines: Arc::default(),
     };
     let openapi = OpenApi::new(library);
     openapi.put(served::subjects(&installed.routes));

@@ -6,7 +6,7 @@ use crate::cells::KindCells;
 use crate::strategies::Gatekept;
 use kubelith_handlers::body::Decoder;
 use kubelith_handlers::cells::Cells;
-use kubelith_handlers::fields::ConvertNow;
+use kubelith_handlers::fields::{ConvertNow, Outlines};
 use kubelith_handlers::scale::{Parent, Scale, ScaleFields, scale_kind};
 use kubelith_handlers::typed::TypedDecoder;
 use kubelith_kinds::Defaults;
@@ -22,6 +22,7 @@ pub struct Plan {
     pub(super) discovery: Vec<Entry>,
     pub(super) cells: Arc<dyn Cells>,
     pub(super) convert: ConvertNow,
+    pub(super) outlines: Arc<Outlines>,
 }
 
 /// A resource that is served.
@@ -72,6 +73,7 @@ impl Plan {
             resources,
             cells: Arc::new(KindCells::new(config.kinds)),
             convert: Arc::new(|object, to| convert(object, to).map_err(|e| e.to_string())),
+            outlines: Arc::default(),
         }
     }
 }

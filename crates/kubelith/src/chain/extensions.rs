@@ -54,6 +54,7 @@ pub fn server(shared: &Shared<'_>, next: Delegate) -> (Delegate, Option<Arc<Exte
             transports: shared.frame.metrics.transports.clone(),
         }),
         webhook_timeout: kubelith_extensions::WEBHOOK_TIMEOUT,
+        outlines: Arc::default(),
     };
     let extensions = Extensions::new(config, shared.discovery.clone(), shared.openapi.clone());
     let documents = shared.installation.awaits_one();

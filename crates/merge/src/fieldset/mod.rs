@@ -3,6 +3,7 @@
 mod element;
 mod filter;
 mod outline;
+mod outlines;
 mod owned;
 mod set;
 #[cfg(test)]
@@ -14,6 +15,7 @@ mod writer;
 pub use element::{Path, PathElement};
 pub use filter::{Filter, Matcher, Pattern};
 pub(crate) use outline::Level;
+pub use outlines::Outlines;
 pub(crate) use owned::Owned;
 pub use set::Set;
 pub use wire::FieldsError;

@@ -1,6 +1,7 @@
 //! The set of a manager: written, read, or both.
 
 use super::outline::Outline;
+use super::outlines::Outlines;
 use super::set::Set;
 use super::wire::FieldsError;
 use kubelith_meta::Value;
@@ -9,43 +10,53 @@ use std::sync::{Arc, OnceLock};
 /// A set that is read from its text when it must be, and written when it has changed.
 #[derive(Debug, Clone)]
 pub(crate) struct Owned {
-    outline: Option<Outline>,
+    /// Of the text, once somebody has asked for it; none if it must be read.
+    outline: OnceLock<Option<Arc<Outline>>>,
     /// `fieldsV1` as it was read, as long as the set is what it was. Most entries leave a request as they came, and are
     /// not written anew.
     wire: Option<Value>,
-    /// Always there if there is no outline.
+    /// Always there if there is no outline of the text.
     set: OnceLock<Set>,
 }
 
 impl From<Set> for Owned {
     fn from(set: Set) -> Owned {
-        Owned { outline: None, wire: None, set: OnceLock::from(set) }
+        Owned { outline: OnceLock::from(None), wire: None, set: OnceLock::from(set) }
     }
 }
 
 impl Owned {
     /// Of `fieldsV1`.
-    pub(crate) fn read(fields: Option<&Value>) -> Result<Owned, FieldsError> {
+    pub(crate) fn read(fields: Option<&Value>, outlines: Option<&Outlines>) -> Result<Owned, FieldsError> {
         let outline = match fields {
-            Some(Value::Raw(text)) => Outline::of(text),
+            Some(Value::Raw(text)) => match outlines {
+                Some(outlines) => outlines.of(text),
+                None => Outline::of(text).map(Arc::new),
+            },
             _ => None,
         };
         let set = match &outline {
             Some(_) => OnceLock::new(),
             None => OnceLock::from(Set::from_fields(fields.unwrap_or(&Value::Null))?),
         };
-        // What came in another form is written anew.
-        let wire = fields.filter(|w| matches!(w, Value::Raw(_))).cloned();
-        Ok(Owned { outline, wire, set })
+        let wire = match &outline {
+            Some(outline) => Some(Value::Raw(outline.text().clone())),
+            // What came in another form is written anew.
+            None => fields.filter(|w| matches!(w, Value::Raw(_))).cloned(),
+        };
+        Ok(Owned { outline: OnceLock::from(outline), wire, set })
     }
 
     pub(crate) fn set(&self) -> &Set {
-        self.set.get_or_init(|| self.outline.as_ref().map(read_outlined).unwrap_or_default())
+        self.set.get_or_init(|| {
+            let read = |wire| Set::from_fields(wire).expect("what has an outline can be read");
+            self.wire.as_ref().map(read).unwrap_or_default()
+        })
     }
 
     /// The set without reading it, if there is one.
     pub(crate) fn outline(&self) -> Option<&Outline> {
-        self.outline.as_ref()
+        self.outline.get_or_init(|| self.text().and_then(Outline::of).map(Arc::new)).as_deref()
     }
 
     /// The set as it was read, if it still is that.
@@ -55,16 +66,22 @@ impl Owned {
 
     /// The text of the set, if it is known.
     pub(crate) fn text(&self) -> Option<&Arc<str>> {
-        self.outline.as_ref().map(Outline::text)
+        match &self.wire {
+            Some(Value::Raw(text)) => Some(text),
+            _ => None,
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.outline.as_ref().map_or_else(|| self.set().is_empty(), Outline::is_empty)
+        match self.outline.get() {
+            // Something was gained.
+            None => false,
+            Some(outline) => outline.as_ref().map_or_else(|| self.set().is_empty(), |outline| outline.is_empty()),
+        }
     }
 
     pub(crate) fn is_disjoint(&self, fields: &Set) -> bool {
-        fields.is_empty()
-            || self.outline.as_ref().map_or_else(|| self.set().is_disjoint(fields), |o| o.is_disjoint(fields))
+        fields.is_empty() || self.outline().map_or_else(|| self.set().is_disjoint(fields), |o| o.is_disjoint(fields))
     }
 
     /// What is in both sets.
@@ -82,25 +99,21 @@ impl Owned {
     /// Adds fields.
     pub(crate) fn gain(&mut self, fields: Set) {
         // Who writes a field again owns it already.
-        let has_all = self.outline.as_ref().map_or_else(|| fields.is_subset(self.set()), |o| o.covers(&fields));
-        if !has_all && !self.gain_in_text(&fields) {
-            self.change().add(fields);
+        let has_all = self.outline().map_or_else(|| fields.is_subset(self.set()), |o| o.covers(&fields));
+        if has_all {
+            return;
         }
-    }
-
-    /// Adds fields to a set that is not read for that, if its text allows it.
-    fn gain_in_text(&mut self, fields: &Set) -> bool {
-        let Some(text) = self.outline.as_ref().and_then(|outline| outline.with(fields)).map(Arc::from) else {
-            return false;
-        };
-        let Some(outline) = Outline::of(&text) else { return false };
-        *self = Owned { outline: Some(outline), wire: Some(Value::Raw(text)), set: OnceLock::new() };
-        true
+        match self.outline().and_then(|outline| outline.with(&fields)) {
+            Some(text) => {
+                *self = Owned { outline: OnceLock::new(), wire: Some(Value::Raw(text.into())), set: OnceLock::new() };
+            }
+            None => self.change().add(fields),
+        }
     }
 
     fn change(&mut self) -> &mut Set {
         self.set();
-        (self.outline, self.wire) = (None, None);
+        (self.outline, self.wire) = (OnceLock::from(None), None);
         self.set.get_mut().expect("it was read")
     }
 
@@ -111,8 +124,4 @@ impl Owned {
             None => self.set().to_fields(),
         }
     }
-}
-
-fn read_outlined(outline: &Outline) -> Set {
-    Set::from_fields(&Value::Raw(outline.text().clone())).expect("what has an outline can be read")
 }

@@ -1,7 +1,7 @@
 //! The list `metadata.managedFields` and the owners in it.
 
 use crate::apply::{ManagerId, Operation, Owner, Owners};
-use crate::fieldset::Owned;
+use crate::fieldset::{Outlines, Owned};
 use kubelith_meta::text::Quoted;
 use kubelith_meta::{Map, Str, Time, Value};
 
@@ -21,26 +21,31 @@ pub struct ManagedFieldsError(String);
 impl Managed {
     /// Reads the entries of `object`. An object without metadata has none.
     pub fn of(object: &Value) -> Result<Managed, ManagedFieldsError> {
-        Managed::decode(object.at(&MANAGED_FIELDS).unwrap_or(&Value::Null))
+        Managed::of_known(object, None)
+    }
+
+    /// The same, with the sets that were outlined lately.
+    pub(super) fn of_known(object: &Value, outlines: Option<&Outlines>) -> Result<Managed, ManagedFieldsError> {
+        Managed::read(object.at(&MANAGED_FIELDS).and_then(Value::as_array).unwrap_or_default(), outlines)
     }
 
     /// Takes the entries out of `object`.
-    pub fn take(object: &mut Value) -> Result<Managed, ManagedFieldsError> {
+    pub(super) fn take(object: &mut Value, outlines: Option<&Outlines>) -> Result<Managed, ManagedFieldsError> {
         match object.remove_at(&MANAGED_FIELDS) {
-            Some(Value::Array(list)) => Managed::read(&list),
+            Some(Value::Array(list)) => Managed::read(&list, outlines),
             _ => Ok(Managed::default()),
         }
     }
 
     /// Reads a list of entries. Of two with the same identity the later counts.
     pub fn decode(list: &Value) -> Result<Managed, ManagedFieldsError> {
-        Managed::read(list.as_array().unwrap_or_default())
+        Managed::read(list.as_array().unwrap_or_default(), None)
     }
 
-    fn read(list: &[Value]) -> Result<Managed, ManagedFieldsError> {
+    fn read(list: &[Value], outlines: Option<&Outlines>) -> Result<Managed, ManagedFieldsError> {
         let mut managed = Managed::default();
         for (i, entry) in list.iter().enumerate() {
-            let (id, owner) = decode_entry(i, entry).map_err(ManagedFieldsError)?;
+            let (id, owner) = decode_entry(i, entry, outlines).map_err(ManagedFieldsError)?;
             managed.owners.insert(id, owner);
         }
         Ok(managed)
@@ -91,7 +96,7 @@ pub(super) fn is_present(object: &Value) -> bool {
     object.at(&MANAGED_FIELDS).is_some_and(|list| list.as_array().is_some())
 }
 
-fn decode_entry(i: usize, entry: &Value) -> Result<(ManagerId, Owner), String> {
+fn decode_entry(i: usize, entry: &Value, outlines: Option<&Outlines>) -> Result<(ManagerId, Owner), String> {
     let text = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();
     let operation = match text("operation") {
         "Apply" => Operation::Apply,
@@ -106,7 +111,7 @@ fn decode_entry(i: usize, entry: &Value) -> Result<(ManagerId, Owner), String> {
         "" => return Err(format!("missing fieldsType in managed fields entry {i}")),
         other => return Err(format!("invalid fieldsType {} in managed fields entry {i}", Quoted(other))),
     }
-    let fields = Owned::read(entry.get("fieldsV1")).map_err(|e| {
+    let fields = Owned::read(entry.get("fieldsV1"), outlines).map_err(|e| {
         let entry = crate::go_text::go_value(entry);
         format!("error decoding versioned set from {entry}: error decoding set: {e}")
     })?;

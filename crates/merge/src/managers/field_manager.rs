@@ -4,7 +4,7 @@ use super::entries::{self, Managed, is_present, is_reset};
 use super::last_applied;
 use super::names::{describe, kind_of};
 use crate::apply::{Applied, Conflicts, Force, ManagerId, Operation, Owners, UpdateError, Updater, Versions, Wanted};
-use crate::fieldset::{Filter, Mask, Set};
+use crate::fieldset::{Filter, Mask, Outlines, Set};
 use crate::typed::{Duplicates, Type, fields_of_new};
 use kubelith_meta::{GroupVersionKind, Status, Str, Time, Value};
 use std::sync::LazyLock;
@@ -46,6 +46,8 @@ pub struct FieldManager<'a> {
     pub subresource: &'a str,
     /// By `apiVersion`: fields that requests here cannot set.
     pub reset: &'a [(Str, Filter)],
+    /// Those of the resource's objects.
+    pub outlines: Option<&'a Outlines>,
 }
 
 /// What an apply gives.
@@ -147,9 +149,9 @@ impl FieldManager<'_> {
     /// The entries that `new` carries, if it may change them and they can be read; else those of `live`. `new` has none
     /// afterwards.
     fn requested_or_live(&self, live: Option<&Value>, new: &mut Value) -> Managed {
-        let of_live = || live.and_then(|l| Managed::of(l).ok()).unwrap_or_default();
+        let of_live = || live.and_then(|l| Managed::of_known(l, self.outlines).ok()).unwrap_or_default();
         let reset = is_reset(new);
-        let requested = Managed::take(new);
+        let requested = Managed::take(new, self.outlines);
         if !self.subresource.is_empty() {
             return of_live();
         }
@@ -198,7 +200,7 @@ impl FieldManager<'_> {
         now: Time,
     ) -> Result<ApplyOutcome, ApplyError> {
         let managed = live
-            .map_or_else(|| Ok(Managed::default()), Managed::of)
+            .map_or_else(|| Ok(Managed::default()), |live| Managed::of_known(live, self.outlines))
             .map_err(|e| ApplyError::Internal(format!("failed to decode managed fields: {e}")))?;
         let kind = kind_of(patch);
         if kind != self.kind {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::apply::{ConvertError, Force, Versions};
-use crate::fieldset::{Filter, Path, Set};
+use crate::fieldset::{Filter, Outlines, Path, Set};
 use crate::json::tests::v;
 use crate::testing::text;
 use crate::typed::Type;
@@ -40,15 +40,29 @@ struct World<'a> {
     seconds: i64,
     subresource: &'static str,
     reset: Vec<(Str, Filter)>,
+    outlines: Outlines,
 }
 
 impl<'a> World<'a> {
     fn new(versions: &'a Kind) -> World<'a> {
-        World { versions, object: None, seconds: 1_000_000_000, subresource: "", reset: Vec::new() }
+        World {
+            versions,
+            object: None,
+            seconds: 1_000_000_000,
+            subresource: "",
+            reset: Vec::new(),
+            outlines: Outlines::default(),
+        }
     }
 
     fn manager(&self, kind: GroupVersionKind) -> FieldManager<'_> {
-        FieldManager { versions: self.versions, kind, subresource: self.subresource, reset: &self.reset }
+        FieldManager {
+            versions: self.versions,
+            kind,
+            subresource: self.subresource,
+            reset: &self.reset,
+            outlines: Some(&self.outlines),
+        }
     }
 
     fn now(&mut self) -> Time {
@@ -430,6 +444,7 @@ fn deduced_types_for_objects_without_a_schema() {
         kind: GroupVersionKind::new("e.com", "v1", "Thing"),
         subresource: "",
         reset: &[],
+        outlines: None,
     };
     let patch = v(
         r#"{"apiVersion":"e.com/v1","kind":"Thing","metadata":{"name":"t"},"spec":{"l":[{"a":1}],"m":{"x":{"y":1}}}}"#,

@@ -94,7 +94,9 @@ fn collect(profile: &Path) -> Result<(), String> {
     }
     std::fs::create_dir_all(&counts).map_err(failed)?;
     let mut counted = cargo();
-    build(counted.arg("build"), &folder, MAKE)?;
+    // What build scripts share with the server counts, too, and would leave the counts beside their sources.
+    counted.arg("build").env("LLVM_PROFILE_FILE", folder.join("build-scripts.profraw"));
+    build(&mut counted, &folder, MAKE)?;
     let bench = ["run", "--release", "--package", "kubelith-bench", "--", "--binary"];
     let counter = folder.join(SHIPPED).join("kubelith");
     run(cargo().args(bench).arg(counter).args(LOADS).env("LLVM_PROFILE_FILE", counts.join("%p.profraw")))?;

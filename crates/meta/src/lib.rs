@@ -23,6 +23,7 @@ pub mod url;
 pub mod user;
 pub mod value;
 pub mod when_asked;
+pub mod words;
 
 pub use gvk::{GroupKind, GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource};
 pub use intstr::IntOrString;

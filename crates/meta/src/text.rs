@@ -2,6 +2,7 @@
 //! other values as `encoding/json` does. Clients compare these texts, so the rules are kept to the letter.
 
 use crate::Value;
+use crate::words::{Marks, Word};
 use std::collections::HashSet;
 use std::fmt::{self, Write};
 
@@ -223,46 +224,23 @@ pub fn is_never_escaped(byte: u8) -> bool {
     NEVER_ESCAPED[usize::from(byte)]
 }
 
-/// The same without a table or a branch, for [`run_len`].
+/// The others of eight bytes.
 #[inline(always)]
-pub const fn is_never_escaped_in_run(byte: u8) -> bool {
-    let is_printed = byte.wrapping_sub(b'!') <= b'~' - b'!';
-    is_printed & (byte != b'"') & (byte != b'\\') & (byte | 2 != b'>') & (byte != b'&')
+pub fn escaped_somewhere(word: Word) -> Marks {
+    let unprinted = word.below(b'!') | word.equal(0x7f);
+    let escaped = word.equal(b'"') | word.equal(b'\\') | word.with(2).equal(b'>') | word.equal(b'&');
+    word.ascii_and_beyond(unprinted | escaped)
 }
 
 static NEVER_ESCAPED: [bool; 256] = {
     let mut table = [false; 256];
     let mut b = 0;
     while b < table.len() {
-        table[b] = is_never_escaped_in_run(b as u8);
+        table[b] = (b as u8).is_ascii_graphic() && !matches!(b as u8, b'"' | b'\\' | b'<' | b'>' | b'&');
         b += 1;
     }
     table
 };
-
-/// How many bytes a text begins with at which one does not stop. `stops` is asked of sixteen bytes at a time, which is one comparison
-/// for all of them if it has no branches. It pays where more text follows: less than sixteen bytes are looked at one by one.
-#[inline(always)]
-pub fn run_len(text: &[u8], stops: impl Fn(u8) -> bool) -> usize {
-    let mut at = 0;
-    while let Some(chunk) = text[at..].first_chunk::<16>() {
-        match run_in(chunk, &stops) {
-            16 => at += 16,
-            run => return at + run,
-        }
-    }
-    at + text[at..].iter().take_while(|byte| !stops(**byte)).count()
-}
-
-/// The same of sixteen bytes.
-#[inline(always)]
-pub fn run_in(chunk: &[u8; 16], stops: impl Fn(u8) -> bool) -> usize {
-    let mut marks = [0; 16];
-    for (mark, byte) in marks.iter_mut().zip(chunk) {
-        *mark = u8::from(stops(*byte));
-    }
-    u128::from_le_bytes(marks).trailing_zeros() as usize / 8
-}
 
 /// Several errors as one message: each message once, in brackets unless only one is left.
 pub fn aggregate(messages: impl IntoIterator<Item = String>) -> String {
@@ -289,19 +267,8 @@ mod tests {
     fn what_is_never_escaped() {
         for byte in 0..=u8::MAX {
             let want = byte.is_ascii_graphic() && !b"\"\\<>&".contains(&byte);
-            assert_eq!([is_never_escaped(byte), is_never_escaped_in_run(byte)], [want; 2], "{byte}");
-        }
-    }
-
-    /// Wherever the byte stands among the sixteen that are looked at together, and behind them.
-    #[test]
-    fn a_run_ends_at_the_first_byte_that_stops_it() {
-        for len in 0..50 {
-            for at in 0..=len {
-                let mut text = vec![b'a'; len];
-                text[at..].fill(b'"');
-                assert_eq!(run_len(&text, |byte| byte == b'"'), at, "{len}");
-            }
+            let in_word = escaped_somewhere(Word::of(&[byte; 8])).first().is_none();
+            assert_eq!([is_never_escaped(byte), in_word], [want; 2], "{byte}");
         }
     }
 

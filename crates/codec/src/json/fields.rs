@@ -1,7 +1,8 @@
 //! `fieldsV1` as servers write it: objects in objects, without a space, and with keys that need no repair. It is nearly
 //! half of the JSON of a pod, so there is a quicker look at it than at JSON of any kind.
 
-use kubelith_meta::text::{is_never_escaped_in_run, run_len};
+use kubelith_meta::text::escaped_somewhere;
+use kubelith_meta::words::run_len;
 
 /// Objects are rarely deeper; what is takes the long way.
 const MAX_DEPTH: usize = 64;
@@ -43,7 +44,7 @@ fn behind_closed(json: &[u8], mut at: usize, depth: &mut usize) -> Option<usize>
 fn behind_key(json: &[u8], at: usize) -> Option<usize> {
     let mut rest = json.get(at..)?.strip_prefix(b"\"")?;
     loop {
-        let plain = run_len(rest, |byte| !is_never_escaped_in_run(byte));
+        let plain = run_len(rest, escaped_somewhere);
         rest = match &rest[plain..] {
             [b'"', b':', behind @ ..] => return Some(json.len() - behind.len()),
             [b'\\', b'"' | b'\\', behind @ ..] => behind,

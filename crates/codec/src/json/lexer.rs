@@ -5,7 +5,7 @@
 
 use super::SyntaxError;
 use super::skip::value_len;
-use kubelith_meta::text::{run_in, run_len};
+use kubelith_meta::words::{Marks, Word, run_len};
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -336,10 +336,10 @@ impl<'a> Lexer<'a> {
     pub fn string(&mut self) -> Result<Cow<'a, str>> {
         let start = self.pos + 1;
         let mut at = start;
-        while let Some(chunk) = self.data.get(at..).and_then(<[u8]>::first_chunk::<16>) {
-            match run_in(chunk, ends_plain) {
-                16 => at += 16,
-                n => {
+        while let Some(chunk) = self.data.get(at..).and_then(<[u8]>::first_chunk) {
+            match ends_plain(Word::of(chunk)).first() {
+                None => at += 8,
+                Some(n) => {
                     at += n;
                     // Quotes stand between characters.
                     if chunk[n] == b'"'
@@ -473,10 +473,10 @@ pub(crate) fn push_repaired(out: &mut String, mut bytes: &[u8]) {
     }
 }
 
-/// Whether a byte is no plain character of a string: a quote, a backslash or a control character.
+/// The bytes that are no plain characters of a string: quotes, backslashes and control characters.
 #[inline(always)]
-fn ends_plain(byte: u8) -> bool {
-    (byte == b'"') | (byte == b'\\') | (byte < 0x20)
+fn ends_plain(word: Word) -> Marks {
+    word.ascii(word.equal(b'"') | word.equal(b'\\') | word.below(0x20))
 }
 
 /// How many bytes are plain characters of a string.

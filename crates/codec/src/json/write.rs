@@ -3,7 +3,7 @@
 
 use super::SyntaxError;
 use super::number::{write_float, write_int};
-use kubelith_meta::text::run_len;
+use kubelith_meta::words::{Found, Marks, Word, run_len};
 use kubelith_meta::{Map, Value};
 use std::io::Write;
 
@@ -317,31 +317,32 @@ pub fn write_string(out: &mut Vec<u8>, s: &str) {
 fn is_plain(bytes: &[u8]) -> bool {
     // The first and the last bytes overlap, or are all there are of up to twice as many.
     if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
-        return is_all_plain(first) & is_all_plain(last) && bytes.as_chunks().0[1..].iter().all(is_all_plain);
+        let between = bytes.as_chunks().0[1..].iter();
+        return between
+            .fold(unlike_plain(first) | unlike_plain(last), |found, bytes| found | unlike_plain(bytes))
+            .is_none();
     }
-    let mut both = [b' '; 16];
-    if let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
-        both[..8].copy_from_slice(first);
-        both[8..].copy_from_slice(last);
-    } else if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+    let mut both = [b' '; 8];
+    if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
         both[..4].copy_from_slice(first);
-        both[4..8].copy_from_slice(last);
+        both[4..].copy_from_slice(last);
     } else {
-        return bytes.iter().all(|b| !is_unlike_plain(*b));
+        both[..bytes.len()].copy_from_slice(bytes);
     }
-    is_all_plain(&both)
+    unlike_plain(&both).is_none()
 }
 
-/// Without a branch, so that sixteen bytes are looked at together.
+/// The bytes that are no ASCII or have to be escaped.
 #[inline(always)]
-fn is_all_plain(bytes: &[u8; 16]) -> bool {
-    !bytes.iter().fold(false, |found, b| found | is_unlike_plain(*b))
+fn unlike_plain(bytes: &[u8; 8]) -> Marks {
+    let word = Word::of(bytes);
+    word.ascii_and_beyond(escaped(word))
 }
 
-/// Whether a byte is no ASCII or has to be escaped.
+/// The bytes of ASCII that have to be escaped.
 #[inline(always)]
-fn is_unlike_plain(b: u8) -> bool {
-    !(b' '..0x80).contains(&b) | (b | 4 == b'&') | (b == b'\\') | (b | 2 == b'>')
+fn escaped(word: Word) -> Found {
+    word.below(b' ') | word.with(4).equal(b'&') | word.equal(b'\\') | word.with(2).equal(b'>')
 }
 
 #[cold]
@@ -378,7 +379,7 @@ fn write_escaped(out: &mut Vec<u8>, bytes: &[u8]) {
 /// How many bytes need no look.
 #[inline]
 fn plain_len(bytes: &[u8]) -> usize {
-    run_len(bytes, |b| (b < 0x20) | (b | 2 == b'>') | (b | 4 == b'&') | (b == b'\\') | (b == 0xe2))
+    run_len(bytes, |word| word.ascii(escaped(word)) | word.beyond(0xe2))
 }
 
 const PLAIN: u8 = 0;

@@ -65,20 +65,58 @@ impl Resource {
         if options.ignore_read_error {
             return self.delete_unreadable(call, &key).await;
         }
-        let mut current = self.current(call, &key).await?;
+        let mut current = match self.delete_at_hand(call, &key, options, by).await? {
+            Ok(done) => return Ok(done),
+            Err(newest) => newest,
+        };
         loop {
             let Some(found) = current else { return Err(Status::not_found(&call.resource, &call.name)) };
-            let mut options = options.clone();
-            let mut object = found.object.clone();
-            let plan = self.plan(call, &mut object, &mut options)?;
-            if !matches!(plan, Plan::Already) {
-                self.judge_deletion(call, by, &found.object).await?;
-            }
+            let plan = self.judged_plan(call, &found, options, by).await?;
             match self.carry_out(call, &key, found, plan).await? {
                 Ok(done) => return Ok(done),
                 Err(overtaken) => current = overtaken,
             }
         }
+    }
+
+    /// The delete of the object as this server knows it, as an update begins: the guard of the write tells if it is another
+    /// one, and whatever ends without a write is decided by the newest state only. `Err` inside: what that is.
+    async fn delete_at_hand(
+        &self,
+        call: &Call,
+        key: &str,
+        options: &DeleteOptions,
+        by: DeleteBy<'_>,
+    ) -> Result<Result<DeleteResult, Option<Current>>, Status> {
+        let known = match call.dry_run() {
+            true => None,
+            false => self.at_hand(call, key).await.ok().flatten(),
+        };
+        let Some(found) = known else { return Ok(Err(self.current(call, key).await?)) };
+        let plan = self.judged_plan(call, &found, options, by).await;
+        if matches!(plan, Err(_) | Ok(Plan::Already)) {
+            let newest = self.current(call, key).await?;
+            if newest.as_ref().is_none_or(|newest| newest.revision != found.revision) {
+                return Ok(Err(newest));
+            }
+        }
+        self.carry_out(call, key, found, plan?).await
+    }
+
+    /// How the delete of `found` proceeds, if admission has nothing against it.
+    async fn judged_plan(
+        &self,
+        call: &Call,
+        found: &Current,
+        options: &DeleteOptions,
+        by: DeleteBy<'_>,
+    ) -> Result<Plan, Status> {
+        let (mut options, mut object) = (options.clone(), found.object.clone());
+        let plan = self.plan(call, &mut object, &mut options)?;
+        if !matches!(plan, Plan::Already) {
+            self.judge_deletion(call, by, &found.object).await?;
+        }
+        Ok(plan)
     }
 
     /// Admission judges the stored object, once for each attempt.

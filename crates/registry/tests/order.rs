@@ -10,8 +10,8 @@ use kubelith_meta::user::User;
 use kubelith_meta::{GroupResource, GroupVersionKind, Status, Str, Value};
 use kubelith_registry::admission::{Admission, Operation, Request};
 use kubelith_registry::{
-    Begun, Call, Change, Conversion, Created, DeleteBy, DeleteOptions, Deletion, IfAbsent, Mode, Outcome, Part,
-    Reservation, Resource, Strategy, Turns, TypedCodec, TypedShape, Wanted, Warnings, WorkingVersion,
+    Begun, Call, Change, Conversion, Created, DeleteBy, DeleteOptions, DeleteResult, Deletion, IfAbsent, Mode, Outcome,
+    Part, Reservation, Resource, Strategy, Turns, TypedCodec, TypedShape, Wanted, Warnings, WorkingVersion,
 };
 use kubelith_store::cache::Hub;
 
@@ -346,6 +346,10 @@ impl Site {
         self.resource.create(&call("", mode), config_map(name, "1"), None, Wanted::Object).await
     }
 
+    async fn delete(&self, name: &str) -> Result<DeleteResult, Status> {
+        self.resource.delete(&call(name, Mode::Real), &DeleteOptions::default(), DeleteBy::Server).await
+    }
+
     async fn put(&self, name: &str, data: &str, if_absent: IfAbsent) -> Result<Outcome, Status> {
         let mut change = Put { object: config_map(name, data), record: self.double.record.clone() };
         self.resource.update(&call(name, Mode::Real), &mut change, if_absent, None).await.map(|updated| updated.outcome)
@@ -525,8 +529,41 @@ async fn an_update_is_refused_by_the_newest_state_only() {
     assert_eq!(change().await.unwrap(), Outcome::Updated);
     assert!(site.data().await.contains(r#""key":"3""#));
     site.late.held.send_replace(true);
-    other.resource.delete(&call("a", Mode::Real), &DeleteOptions::default(), DeleteBy::Server).await.unwrap();
+    other.delete("a").await.unwrap();
     assert!(change().await.unwrap_err().is_not_found());
+}
+
+#[tokio::test]
+async fn a_delete_asks_the_store_nothing_that_its_write_tells() {
+    let (site, _) = Site::behind().await;
+    site.delete("a").await.unwrap();
+    assert_eq!(site.questions(), 0);
+    assert!(site.delete("a").await.unwrap_err().is_not_found(), "also as long as this server knows it");
+    let (site, other) = Site::behind().await;
+    other.put("a", "2", IfAbsent::Strategy).await.unwrap();
+    let deleted = site.delete("a").await.unwrap();
+    assert_eq!(deleted.object.str_at(&["data", "key"]), "2", "what another server made of it goes");
+    let (site, other) = Site::behind().await;
+    other.delete("a").await.unwrap();
+    assert!(site.delete("a").await.unwrap_err().is_not_found());
+}
+
+#[tokio::test]
+async fn a_delete_is_refused_by_the_newest_state_only() {
+    let (site, other) = Site::behind().await;
+    let site = &site;
+    other.put("a", "2", IfAbsent::Strategy).await.unwrap();
+    other.resource.hub.fresh().await.unwrap();
+    let newest = other.resource.cache.get("default/a").unwrap().revision.to_string();
+    let delete_at = |version: &str| {
+        let mut options = DeleteOptions::default();
+        options.preconditions.resource_version = Some(version.into());
+        async move { site.resource.delete(&call("a", Mode::Real), &options, DeleteBy::Server).await }
+    };
+    let refused = delete_at("1").await.unwrap_err().message;
+    assert!(refused.contains(&format!("in record ({newest})")), "{refused}");
+    site.late.held.send_replace(true);
+    delete_at(&newest).await.unwrap();
 }
 
 #[tokio::test]
@@ -543,6 +580,7 @@ async fn a_delete_is_judged_before_the_object_goes() {
     site.refuse(Refuses::Nothing);
     delete(DeleteBy::Client(&options.1)).await.unwrap();
     assert_eq!(site.asked(), ["before delete", "admit", "judge delete", "delete", "after delete"]);
+    site.resource.hub.fresh().await.unwrap();
     assert!(delete(DeleteBy::Server).await.unwrap_err().is_not_found());
     assert!(site.asked().is_empty(), "the server asks nobody");
 }

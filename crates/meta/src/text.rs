@@ -224,7 +224,7 @@ pub fn is_never_escaped(byte: u8) -> bool {
     NEVER_ESCAPED[usize::from(byte)]
 }
 
-/// The others of eight bytes.
+/// Those of eight bytes that do not.
 #[inline(always)]
 pub fn escaped_somewhere(word: Word) -> Marks {
     let unprinted = word.below(b'!') | word.equal(0x7f);

@@ -88,17 +88,12 @@ impl Resource {
         options: &DeleteOptions,
         by: DeleteBy<'_>,
     ) -> Result<Result<DeleteResult, Option<Current>>, Status> {
-        let known = match call.dry_run() {
-            true => None,
-            false => self.at_hand(call, key).await.ok().flatten(),
-        };
-        let Some(found) = known else { return Ok(Err(self.current(call, key).await?)) };
+        let Some(found) = self.at_hand(call, key).await else { return Ok(Err(self.current(call, key).await?)) };
         let plan = self.judged_plan(call, &found, options, by).await;
-        if matches!(plan, Err(_) | Ok(Plan::Already)) {
-            let newest = self.current(call, key).await?;
-            if newest.as_ref().is_none_or(|newest| newest.revision != found.revision) {
-                return Ok(Err(newest));
-            }
+        if matches!(plan, Err(_) | Ok(Plan::Already))
+            && let Some(newest) = self.newer(call, key, found.revision).await?
+        {
+            return Ok(Err(newest));
         }
         self.carry_out(call, key, found, plan?).await
     }

@@ -323,15 +323,24 @@ impl Resource {
         self.current_of(call, &cached).await.map(Some)
     }
 
-    /// The newest state of one object that this server knows of, without asking the store: others may have changed it since.
-    pub(crate) async fn at_hand(&self, call: &Call, key: &str) -> Result<Option<Current>, Status> {
-        let Some(cached) = self.cache.get(key) else { return Ok(None) };
+    /// What a write can begin with: the newest state of one object that this server knows of. The store is not asked; others may have
+    /// changed the object since, which the guard of the write tells. `None` if there is no such state, it cannot be read, or nothing
+    /// will be written.
+    pub(crate) async fn at_hand(&self, call: &Call, key: &str) -> Option<Current> {
+        let cached = (!call.dry_run()).then(|| self.cache.get(key)).flatten()?;
         // What was written a moment ago is on its way to the cache.
         let recent = self.is_typed().then(|| self.hub.recent().since(&self.store_key(key), cached.revision + 1));
         match recent.flatten() {
-            Some((revision, object)) => Ok(Some(Current { object, revision, stale: false, json: None })),
-            None => self.current_of(call, &cached).await.map(Some),
+            Some((revision, object)) => Some(Current { object, revision, stale: false, json: None }),
+            None => self.current_of(call, &cached).await.ok(),
         }
+    }
+
+    /// What became of an object that was at hand at `revision` (`None` inside: it is gone), if that is not its newest state.
+    pub(crate) async fn newer(&self, call: &Call, key: &str, revision: i64) -> Result<Option<Option<Current>>, Status> {
+        let newest = self.current(call, key).await?;
+        let is_newer = newest.as_ref().is_none_or(|newest| newest.revision != revision);
+        Ok(is_newer.then_some(newest))
     }
 
     /// The state that a failed guard reported.

@@ -130,10 +130,7 @@ impl Resource {
         key: &str,
         options: Option<&Value>,
     ) -> Result<AtHand, Status> {
-        if call.dry_run() {
-            return Ok(AtHand::Unknown);
-        }
-        let Ok(Some(found)) = self.at_hand(call, key).await else { return Ok(AtHand::Unknown) };
+        let Some(found) = self.at_hand(call, key).await else { return Ok(AtHand::Unknown) };
         let revision = found.revision;
         let unsettled = match self.update_once(call, change, key, found, options).await {
             Ok(Attempt::Done(updated)) => return Ok(AtHand::Done(updated)),
@@ -142,9 +139,9 @@ impl Resource {
             Ok(Attempt::Unchanged(updated)) => Ok(AtHand::Done(updated)),
             Err(status) => Err(status),
         };
-        match self.current(call, key).await? {
-            Some(newest) if newest.revision == revision => unsettled,
-            newest => Ok(AtHand::Behind(newest)),
+        match self.newer(call, key, revision).await? {
+            Some(newest) => Ok(AtHand::Behind(newest)),
+            None => unsettled,
         }
     }
 
@@ -471,7 +468,7 @@ enum AtHand {
     Behind(Option<Current>),
     /// A write came before.
     Overtaken,
-    /// Nothing was tried: as far as this server knows there is no such object, or it cannot be read, or nothing will be written.
+    /// Nothing was at hand, so nothing was tried.
     Unknown,
 }
 

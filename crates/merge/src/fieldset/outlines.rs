@@ -6,10 +6,10 @@ use kubelith_meta::quick_hash::QuickHash;
 use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex};
 
-/// How many are kept: with their texts at most 2 MiB.
+/// How many are kept: with their texts some 500 KiB where these have 2 KiB, and at most 5 MiB.
 const KEPT: usize = 1 << BITS;
 const BITS: u32 = 7;
-/// Longer texts are not. An outline takes as much as its text.
+/// Longer texts are not. An outline takes as much as its text, and three times as much if all of that is short keys.
 const MAX_TEXT: usize = 8 << 10;
 
 /// The outlines of texts, each in the place that its hash gives it, until another one comes there. Whoever makes texts collide

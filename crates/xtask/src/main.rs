@@ -18,6 +18,7 @@ mod knots;
 mod layers;
 #[cfg(test)]
 mod monitoring;
+mod order;
 mod profile;
 mod robustness;
 mod run;
@@ -44,6 +45,7 @@ cargo xtask <command>
   ports                                  whether the server compiles for Windows and macOS (gets zig into target/tools)
   envtest [--binaries F] [--url URL]     pack what controller-runtime's envtest starts, and the index for setup-envtest
   profile [FILE]                         make that profile: what the server does under load
+  order                                  write crates/kubelith/order.txt anew: how functions lie in the program (needs valgrind)
   zones [tzdata.zi]                      pack the tz database for expressions in CEL (needs zic, which comes with libc)
 ";
 
@@ -80,6 +82,7 @@ fn dispatch(command: &str, rest: &[String]) -> Result<(), String> {
         "ports" => dist::zig::ports(),
         "envtest" => envtest::pack_with(rest),
         "profile" => profile::make(rest),
+        "order" => order::make(rest),
         "zones" => zones::make(rest),
         "help" | "-h" | "--help" => {
             print!("{HELP}");

@@ -154,13 +154,13 @@ fn place(program: &Path) -> Result<(), String> {
 }
 
 #[cfg(unix)]
-fn make_executable(file: &Path) -> std::io::Result<()> {
+pub fn make_executable(file: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(file, fs::Permissions::from_mode(0o755))
 }
 
 #[cfg(not(unix))]
-fn make_executable(_file: &Path) -> std::io::Result<()> {
+pub fn make_executable(_file: &Path) -> std::io::Result<()> {
     Ok(())
 }
 

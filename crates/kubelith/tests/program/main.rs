@@ -11,6 +11,7 @@ mod flags;
 mod flow_control;
 mod lifecycle;
 mod metrics;
+mod order;
 mod privileged;
 mod tools;
 

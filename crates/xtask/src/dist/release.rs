@@ -3,7 +3,7 @@
 use crate::run::{capture, command, root};
 use std::path::Path;
 
-/// Set to build the sources of another time or commit than git tells: see `crates/kubelith/build.rs`.
+/// Set to build the sources of another time or commit than git tells: see `crates/kubelith/build/commit.rs`.
 const EPOCH: &str = "SOURCE_DATE_EPOCH";
 
 #[derive(Debug, Clone, PartialEq, Eq)]

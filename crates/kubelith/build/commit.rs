@@ -25,8 +25,7 @@ struct Source {
     made: i64,
 }
 
-fn main() {
-    println!("cargo::rerun-if-changed=build.rs");
+pub fn tell() {
     println!("cargo::rerun-if-changed=commit.txt");
     for name in [COMMIT, STATE, DATE, EPOCH] {
         println!("cargo::rerun-if-env-changed={name}");

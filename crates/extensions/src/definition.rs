@@ -117,6 +117,12 @@ impl<'a> Definition<'a> {
     pub fn is_being_deleted(self) -> bool {
         self.0.meta().is_being_deleted()
     }
+
+    /// Whether nothing may be created any more. Where somebody's finalizer keeps a definition whose objects are deleted, it is not
+    /// `Terminating` again; what came then would stay in the store for good, for nobody looks for objects again.
+    pub fn is_closed(self) -> bool {
+        self.is("Terminating") || self.is_being_deleted()
+    }
 }
 
 impl<'a> VersionSpec<'a> {

@@ -175,6 +175,23 @@ async fn a_definition_takes_its_instances_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_created_once_the_instances_are_gone() {
+    let server = in_memory().await;
+    let kept = value(r#"{"metadata":{"finalizers":["example.com/wait"]}}"#);
+    server.define(&definition(V1)).await;
+    let resource = definitions();
+    let target = ResourceRef::new(&resource).name("things.example.com");
+    server.client.patch(&target, PatchType::Merge, &kept).await.unwrap();
+    server.client.delete(&target, None).await.unwrap();
+    server.until("Terminating", "False").await;
+
+    let object = r#"{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{}}"#;
+    let refused = server.create("v1", object).await.unwrap_err();
+    assert_eq!(refused.code, 403);
+    assert!(refused.message.ends_with("create not allowed while custom resource definition is terminating"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn objects_of_an_older_storage_version_are_shown_in_the_new_one() {
     let plain = r#""schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object",
                     "x-kubernetes-preserve-unknown-fields":true}}}}"#;

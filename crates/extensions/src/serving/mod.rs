@@ -50,7 +50,7 @@ pub struct Built {
     pub endpoints: HashMap<Str, Arc<Endpoint>>,
     /// By version, for those that have one.
     pub scales: HashMap<Str, Arc<Endpoint>>,
-    terminating: Arc<AtomicBool>,
+    closed: Arc<AtomicBool>,
 }
 
 impl Built {
@@ -61,9 +61,9 @@ impl Built {
             && self.names == definition.accepted_names()
     }
 
-    /// Whether objects can still be created.
-    fn set_terminating(&self, terminating: bool) {
-        self.terminating.store(terminating, Ordering::Release);
+    /// Whether objects can no longer be created.
+    fn set_closed(&self, closed: bool) {
+        self.closed.store(closed, Ordering::Release);
     }
 
     /// Endpoint of the version that objects are stored in.
@@ -101,8 +101,8 @@ async fn build(config: &Config, definition: Definition<'_>, cached: Cached) -> R
         counts.track(descriptor.group.clone(), descriptor.plural.clone(), Arc::downgrade(&cache));
     }
     let conversion = conversion(config, definition, &schemas);
-    let terminating = Arc::new(AtomicBool::new(definition.is("Terminating")));
-    let admission = Arc::new(Gate { terminating: terminating.clone(), inner: config.admission.clone() });
+    let closed = Arc::new(AtomicBool::new(definition.is_closed()));
+    let admission = Arc::new(Gate { closed: closed.clone(), inner: config.admission.clone() });
     let served: Arc<[Str]> = descriptor.versions.iter().filter(|v| v.served).map(|v| v.name.clone()).collect();
     let (mut endpoints, mut scales) = (HashMap::new(), HashMap::new());
     for spec in definition.versions().filter(|v| v.is_served() || v.is_storage()) {
@@ -172,7 +172,7 @@ async fn build(config: &Config, definition: Definition<'_>, cached: Cached) -> R
         descriptor,
         endpoints,
         scales,
-        terminating,
+        closed,
     })
 }
 
@@ -215,13 +215,13 @@ fn scale(parent: &Endpoint) -> Option<Endpoint> {
 
 /// Admission that lets nothing be created while the definition is being deleted.
 struct Gate {
-    terminating: Arc<AtomicBool>,
+    closed: Arc<AtomicBool>,
     inner: Arc<dyn Admission>,
 }
 
 impl Gate {
     fn check(&self, request: &Request<'_>) -> Result<(), Status> {
-        if request.operation != Operation::Create || !self.terminating.load(Ordering::Acquire) {
+        if request.operation != Operation::Create || !self.closed.load(Ordering::Acquire) {
             return Ok(());
         }
         let call = request.call;

@@ -126,7 +126,7 @@ impl Table {
                 })?)
             }
         };
-        built.set_terminating(definition.is("Terminating"));
+        built.set_closed(definition.is_closed());
         let known_at = if self.index.is_writing(cached) { 0 } else { at };
         let entry = Entry { revision: cached.revision, built: built.clone(), at: AtomicU64::new(known_at) };
         self.entries.write().expect("no panic under this lock").insert(resource.clone(), entry);

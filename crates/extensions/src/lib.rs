@@ -65,6 +65,9 @@ pub struct Config {
     pub hooks: Arc<dyn Hooks>,
     /// How long a webhook may take to convert objects.
     pub webhook_timeout: Duration,
+    /// Until the objects of a definition that is being deleted are looked for: other servers on the same store may not have seen it
+    /// yet, and let some be created.
+    pub deletion_grace: Duration,
     /// Of the sets of fields that the managers of custom resources have.
     pub outlines: Arc<Outlines>,
 }

@@ -1,10 +1,11 @@
 //! Custom resources from request to answer: schemas take effect at once, definitions take their instances with them.
 
-use crate::common::{PATIENCE, definition, definitions, in_memory, start, things, value};
+use crate::common::{PATIENCE, definition, definitions, in_memory, start, start_with, things, value};
 use kubelith_meta::{GroupVersionResource, Value};
 use kubelith_server::loopback::{PatchType, ResourceRef};
 use kubelith_store::{Expect, MemoryStore, Store};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 const V1: &str = r#"[{"name":"v1","served":true,"storage":true,
     "subresources":{"status":{},"scale":{"specReplicasPath":".spec.n","statusReplicasPath":".status.n"}},
@@ -189,6 +190,25 @@ async fn nothing_is_created_once_the_instances_are_gone() {
     let refused = server.create("v1", object).await.unwrap_err();
     assert_eq!(refused.code, 403);
     assert!(refused.message.ends_with("create not allowed while custom resource definition is terminating"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_servers_get_to_see_that_a_definition_is_going() {
+    let grace = Duration::from_millis(300);
+    let server = start_with(Arc::new(MemoryStore::default()), |config| config.deletion_grace = grace).await;
+    server.define(&definition(V1)).await;
+    let resource = definitions();
+    let target = ResourceRef::new(&resource).name("things.example.com");
+    let deleted = Instant::now();
+    server.client.delete(&target, None).await.unwrap();
+    server.until("Terminating", "True").await;
+    let gone = async {
+        while server.client.get(&target).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, gone).await.expect("the definition goes");
+    assert!(deleted.elapsed() >= grace, "{:?}", deleted.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -212,7 +212,8 @@ async fn a_bad_webhook_fails_requests_and_damages_nothing() {
 async fn a_webhook_that_hangs_is_waited_for_no_longer_than_it_may_take() {
     let hook = Hook::start().await;
     let store = Arc::new(MemoryStore::default());
-    let server = defined_on(start_with(store, Duration::from_millis(200)).await, &hook).await;
+    let server =
+        defined_on(start_with(store, |config| config.webhook_timeout = Duration::from_millis(200)).await, &hook).await;
     hook.hang();
     let refused = server.get("v2", "a").await.unwrap_err();
     let wanted = format!(

@@ -87,6 +87,7 @@ impl Finalizer {
     }
 
     async fn delete_instances(&self, name: &str) -> Result<Condition, (Condition, String)> {
+        tokio::time::sleep(self.config.deletion_grace).await;
         let failed = |reason: &'static str, message: String, why: String| {
             (Condition::new("Terminating", "True", reason, message), why)
         };

@@ -41,11 +41,11 @@ pub struct Server {
 
 /// Starts a server on a store, which several may share.
 pub async fn start(store: Arc<dyn Store>) -> Server {
-    start_with(store, kubelith_extensions::WEBHOOK_TIMEOUT).await
+    start_with(store, |_| ()).await
 }
 
-/// The same with another time for conversion webhooks to answer in.
-pub async fn start_with(store: Arc<dyn Store>, webhook_timeout: Duration) -> Server {
+/// The same with other settings.
+pub async fn start_with(store: Arc<dyn Store>, set: impl FnOnce(&mut Config)) -> Server {
     let hub = Hub::start(store, "/registry/").await.expect("a store");
     let strategy = DefinitionStrategy {
         defaults: strategies::of(GROUP, DEFINITIONS),
@@ -60,7 +60,7 @@ pub async fn start_with(store: Arc<dyn Store>, webhook_timeout: Duration) -> Ser
     discovery.set(Source::BuiltIn, installed.discovery);
     let library = Library { catalog: kubelith_catalog::builtin(), release: "1.36".into(), enums: true };
     let (metrics, counts) = (Metrics::new(), Arc::<ObjectCounts>::default());
-    let config = Config {
+    let mut config = Config {
         hub,
         definitions: installed.resources[&(GROUP.into(), DEFINITIONS.into())].clone(),
         admission: Arc::new(AdmitAll),
@@ -71,9 +71,11 @@ pub async fn start_with(store: Arc<dyn Store>, webhook_timeout: Duration) -> Ser
         metrics: Arc::new(ExtensionsMetrics::new(&metrics.registry)),
         counts: Some(counts.clone()),
         hooks: HookClients::new(HookConfig::direct(Arc::new(|_, name, _| Err(format!("service {name:?} not found"))))),
-        webhook_timeout,
+        webhook_timeout: kubelith_extensions::WEBHOOK_TIMEOUT,
+        deletion_grace: Duration::ZERO,
         outlines: Arc::default(),
     };
+    set(&mut config);
     let openapi = OpenApi::new(library);
     openapi.put(served::subjects(&installed.routes));
     let extensions = Extensions::new(config, discovery.clone(), openapi.clone());

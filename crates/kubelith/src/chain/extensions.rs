@@ -6,6 +6,7 @@
 
 use super::Shared;
 use super::own_requests::own_server;
+use crate::options::StorageBackend;
 use kubelith_extensions::{Config, DefinitionStrategy, Extensions, ExtensionsMetrics, WrittenAs};
 use kubelith_kube::strategies;
 use kubelith_meta::Str;
@@ -15,12 +16,16 @@ use kubelith_rules::expression::Expressions;
 use kubelith_server::Delegate;
 use kubelith_server::lifecycle::PostStartHook;
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 const GROUP: &str = "apiextensions.k8s.io";
 const DEFINITIONS: &str = "customresourcedefinitions";
 
 /// Defaults of definitions follow from the catalogue alone.
 static DEFAULTS: LazyLock<Arc<dyn Strategy>> = LazyLock::new(|| strategies::of(GROUP, DEFINITIONS));
+
+/// What other servers on the same etcd get to see that a definition is going. They hear of it within a few milliseconds.
+const DELETION_GRACE: Duration = Duration::from_millis(50);
 
 /// What definitions do in the life cycles, with their place in the table of strategies.
 pub fn strategy(expressions: Arc<Expressions>) -> ((Str, Str), Arc<dyn Strategy>) {
@@ -54,6 +59,10 @@ pub fn server(shared: &Shared<'_>, next: Delegate) -> (Delegate, Option<Arc<Exte
             transports: shared.frame.metrics.transports.clone(),
         }),
         webhook_timeout: kubelith_extensions::WEBHOOK_TIMEOUT,
+        deletion_grace: match shared.options.storage.backend {
+            StorageBackend::Etcd3 => DELETION_GRACE,
+            _ => Duration::ZERO,
+        },
         outlines: Arc::default(),
     };
     let extensions = Extensions::new(config, shared.discovery.clone(), shared.openapi.clone());

@@ -5,6 +5,7 @@ pub mod activity;
 pub mod bind;
 pub mod connection;
 pub mod control;
+mod crowd;
 mod disposal;
 mod driver;
 mod inbox;

@@ -2,6 +2,7 @@
 
 use super::HttpOptions;
 use super::activity::Activity;
+use super::crowd::Crowd;
 use super::disposal::Disposal;
 use super::inbox::Inbox;
 use super::parking::{Parked, Streams, Tap, TapIo};
@@ -12,7 +13,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Nearly every API object fits into one frame of this size, and a connection's window into memory.
 const UPLOAD_WINDOW: u32 = 256 * 1024;
@@ -143,11 +144,17 @@ pub(super) struct Http2Connection {
     inbox: Inbox,
     tap: Arc<Mutex<Tap>>,
     streams: Arc<Streams>,
+    crowd: Crowd,
 }
 
 impl Http2Connection {
     fn tap(&self) -> MutexGuard<'_, Tap> {
         self.tap.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn crowd_waits(&mut self) -> bool {
+        let frames = self.streams.take_frames();
+        self.crowd.waits(frames, Instant::now)
     }
 }
 
@@ -181,12 +188,17 @@ impl Protocol for Http2 {
             .max_header_list_size(MAX_HEADER_BYTES)
             .max_send_buf_size(MAX_SEND_BUFFER)
             .serve_connection(TokioIo::new(TapIo(tap.clone())), service.with_streams(streams.clone()));
-        Http2Connection { conn, inbox, tap, streams }
+        Http2Connection { conn, inbox, tap, streams, crowd: Crowd::default() }
     }
 
     fn poll(conn: &mut Pin<Box<Self::Connection>>, cx: &mut Context<'_>) -> Poll<hyper::Result<()>> {
+        if conn.crowd_waits() {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         for _ in 0..TURNS {
             let ended = Pin::new(&mut conn.conn).poll(cx);
+            conn.tap().send_written(cx);
             let any = conn.inbox.begin_all();
             if ended.is_ready() || !any {
                 return ended;

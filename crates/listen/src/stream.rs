@@ -91,9 +91,14 @@ impl ClientStream {
         !self.ahead.is_empty()
     }
 
+    /// Whether something that was written may not be on its way yet.
+    pub fn has_unflushed(&self) -> bool {
+        self.activity.has_unflushed()
+    }
+
     /// Sends what was written and may not be on its way yet.
     pub fn poll_flushed(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.activity.has_unflushed() { Pin::new(self).poll_flush(cx) } else { Poll::Ready(Ok(())) }
+        if self.has_unflushed() { Pin::new(self).poll_flush(cx) } else { Poll::Ready(Ok(())) }
     }
 
     /// Waits for the client to say something, with no more memory than a few bytes. `false`: it has left.

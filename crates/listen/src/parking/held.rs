@@ -6,6 +6,7 @@ use http_body::{Body as _, Frame, SizeHint};
 use kubelith_http::{Body, BoxError};
 use std::collections::VecDeque;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::{Context, Poll, ready};
 
@@ -52,6 +53,7 @@ pub struct Held {
     /// The request's number since the connection was last resumed.
     nth: u64,
     inner: Mutex<Inner>,
+    frames: Arc<AtomicUsize>,
 }
 
 struct Inner {
@@ -91,7 +93,10 @@ impl Held {
         let Some(answer) = &mut inner.answer else { return Poll::Ready(None) };
         let next = ready!(answer.poll_frame(cx));
         match &next {
-            Some(Ok(frame)) => inner.given += frame.data_ref().map_or(0, |data| data.len() as u64),
+            Some(Ok(frame)) => {
+                inner.given += frame.data_ref().map_or(0, |data| data.len() as u64);
+                self.frames.fetch_add(1, Ordering::Relaxed);
+            }
             Some(Err(_)) | None => inner.is_over = true,
         }
         Poll::Ready(next)
@@ -130,6 +135,8 @@ struct Requests {
     begun: u64,
     resumed: VecDeque<ResumedAnswer>,
     held: Vec<Weak<Held>>,
+    /// How many hyper was given of these responses since somebody asked.
+    frames: Arc<AtomicUsize>,
 }
 
 pub enum Begun {
@@ -160,6 +167,11 @@ impl Streams {
     /// The response to a request does not end at once.
     pub fn hold(&self, nth: u64, answer: Answer) -> Arc<Held> {
         self.lock().hold(nth, Inner::new(Some(answer)))
+    }
+
+    /// How many frames hyper was given of responses that do not end at once, since this was asked last.
+    pub fn take_frames(&self) -> usize {
+        self.lock().frames.swap(0, Ordering::Relaxed)
     }
 
     /// Whether the responses of all open streams could be taken back from hyper.
@@ -200,7 +212,7 @@ impl Streams {
 
 impl Requests {
     fn hold(&mut self, nth: u64, inner: Inner) -> Arc<Held> {
-        let held = Arc::new(Held { nth, inner: Mutex::new(inner) });
+        let held = Arc::new(Held { nth, inner: Mutex::new(inner), frames: self.frames.clone() });
         self.held.retain(|other| other.strong_count() > 0);
         self.held.push(Arc::downgrade(&held));
         held

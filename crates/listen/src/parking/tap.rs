@@ -139,6 +139,8 @@ pub struct Tap {
     check_headers: bool,
     /// The client used its old HPACK table or an ended stream: it gets a GOAWAY, and hyper the end of the stream.
     refused: bool,
+    /// Why what hyper has written could not be sent. It shows when hyper next reads or flushes.
+    failure: Option<io::ErrorKind>,
 }
 
 impl Tap {
@@ -157,6 +159,7 @@ impl Tap {
             reader: None,
             check_headers: false,
             refused: false,
+            failure: None,
         }
     }
 
@@ -468,6 +471,22 @@ impl Tap {
         let stream = self.stream.as_mut().ok_or(io::ErrorKind::NotConnected)?;
         Pin::new(stream).poll_flush(cx)
     }
+
+    /// Sends what hyper has written, as far as the socket takes it; `cx` is woken when it takes more.
+    pub fn send_written(&mut self, cx: &mut Context<'_>) {
+        let has_own = !self.out.is_empty() || !self.then.is_empty();
+        if !has_own && self.stream.as_ref().is_none_or(|stream| !stream.has_unflushed()) {
+            return;
+        }
+        if let Poll::Ready(Err(e)) = self.poll_flush(cx) {
+            self.failure = Some(e.kind());
+            cx.waker().wake_by_ref();
+        }
+    }
+
+    fn check(&self) -> io::Result<()> {
+        self.failure.map_or(Ok(()), |kind| Err(kind.into()))
+    }
 }
 
 /// For tests without a socket.
@@ -528,7 +547,9 @@ impl TapIo {
 
 impl AsyncRead for TapIo {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        self.tap().poll_read(cx, buf)
+        let mut tap = self.tap();
+        tap.check()?;
+        tap.poll_read(cx, buf)
     }
 }
 
@@ -549,8 +570,10 @@ impl AsyncWrite for TapIo {
         self.tap().stream.as_ref().is_some_and(AsyncWrite::is_write_vectored)
     }
 
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.tap().poll_flush(cx)
+    /// hyper flushes after each frame of data. What it writes is sent when it has nothing more to write for now
+    /// ([`Tap::send_written`]), or when there is much of it: frames that are ready together share records and calls.
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(self.tap().check())
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

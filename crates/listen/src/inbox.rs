@@ -4,6 +4,7 @@
 //! their answer. So they are put down here while hyper reads; then the connection's own task begins each, and what is
 //! answered at once goes out with one write. The others become tasks.
 
+use super::crowd::Ready;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -16,6 +17,7 @@ type Answering = Pin<Box<dyn Future<Output = ()> + Send>>;
 #[derive(Clone, Default)]
 pub struct Inbox {
     waiting: Arc<Mutex<Vec<Answering>>>,
+    ready: Ready,
 }
 
 impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for Inbox {
@@ -25,6 +27,11 @@ impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for Inbox {
 }
 
 impl Inbox {
+    /// What is answered by tasks counts as `ready`.
+    pub fn new(ready: Ready) -> Inbox {
+        Inbox { ready, ..Inbox::default() }
+    }
+
     fn waiting(&self) -> MutexGuard<'_, Vec<Answering>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -37,7 +44,11 @@ impl Inbox {
             // Whom to wake is told by the task that it becomes if it has to wait. A panic ends its request alone.
             let begin = AssertUnwindSafe(|| answering.as_mut().poll(&mut Context::from_waker(Waker::noop())));
             if let Ok(Poll::Pending) = catch_unwind(begin) {
-                tokio::spawn(answering);
+                let ready = self.ready.clone();
+                tokio::spawn(async move {
+                    answering.await;
+                    ready.count();
+                });
             }
         }
         any

@@ -2,7 +2,7 @@
 
 use super::HttpOptions;
 use super::activity::Activity;
-use super::crowd::Crowd;
+use super::crowd::{Crowd, Ready};
 use super::disposal::Disposal;
 use super::inbox::Inbox;
 use super::parking::{Parked, Streams, Tap, TapIo};
@@ -144,6 +144,7 @@ pub(super) struct Http2Connection {
     inbox: Inbox,
     tap: Arc<Mutex<Tap>>,
     streams: Arc<Streams>,
+    ready: Ready,
     crowd: Crowd,
 }
 
@@ -152,9 +153,8 @@ impl Http2Connection {
         self.tap.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn crowd_waits(&mut self) -> bool {
-        let frames = self.streams.take_frames();
-        self.crowd.waits(frames, Instant::now)
+    fn lets_others_go_first(&mut self) -> bool {
+        self.crowd.waits(self.ready.take(), Instant::now)
     }
 }
 
@@ -173,12 +173,13 @@ impl Protocol for Http2 {
     ) -> Self::Connection {
         let most = options.max_streams_per_connection;
         let window = UPLOAD_WINDOW.saturating_mul(most).min(i32::MAX as u32);
-        let (tap, streams) = match parked {
-            Some(parked) => (Tap::resume(stream, &parked, window), Streams::resumed(parked.into_answers())),
-            None => (Tap::new(stream), Streams::default()),
+        let ready = Ready::default();
+        let (tap, answers) = match parked {
+            Some(parked) => (Tap::resume(stream, &parked, window), parked.into_answers()),
+            None => (Tap::new(stream), Vec::new()),
         };
-        let (tap, streams) = (Arc::new(Mutex::new(tap)), Arc::new(streams));
-        let inbox = Inbox::default();
+        let (tap, streams) = (Arc::new(Mutex::new(tap)), Arc::new(Streams::resumed(answers, ready.clone())));
+        let inbox = Inbox::new(ready.clone());
         let conn = http2::Builder::new(inbox.clone())
             .timer(TokioTimer::new())
             .max_concurrent_streams(most)
@@ -188,11 +189,11 @@ impl Protocol for Http2 {
             .max_header_list_size(MAX_HEADER_BYTES)
             .max_send_buf_size(MAX_SEND_BUFFER)
             .serve_connection(TokioIo::new(TapIo(tap.clone())), service.with_streams(streams.clone()));
-        Http2Connection { conn, inbox, tap, streams, crowd: Crowd::default() }
+        Http2Connection { conn, inbox, tap, streams, ready, crowd: Crowd::default() }
     }
 
     fn poll(conn: &mut Pin<Box<Self::Connection>>, cx: &mut Context<'_>) -> Poll<hyper::Result<()>> {
-        if conn.crowd_waits() {
+        if conn.lets_others_go_first() {
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }

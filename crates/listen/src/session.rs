@@ -30,8 +30,10 @@ const RECORD_OVERHEAD: usize = 64;
 /// A handshake message may come in many records, which are held until it is whole; the longest are certificates of clients. rustls has the same
 /// limit where it holds them itself.
 const MAX_INCOMING: usize = 0xffff;
-/// Records that wait for the socket: beyond this nothing more is taken, but for what is said in the record that is being filled.
-const MAX_OUTGOING: usize = 48 * 1024;
+/// Records that wait for the socket: beyond this nothing more is taken.
+const MAX_OUTGOING: usize = 32 * 1024;
+/// What is gathered before it is encrypted and sent: two records, which take one call.
+const MAX_SAID: usize = 2 * RECORD_BYTES;
 
 /// Whether what is said may wait for more of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,9 +65,7 @@ pub struct Session<S> {
 enum Task<'a, 'b> {
     /// What is in records goes to whoever reads, or is kept.
     Hear(Option<&'a mut ReadBuf<'b>>),
-    /// All that was said becomes records, which wait.
-    Say,
-    /// The same, and they go to the socket at once, as far as it takes them.
+    /// All that was said becomes records, and they go to the socket at once, as far as it takes them.
     Send(&'a mut Context<'b>),
     Close,
 }
@@ -77,7 +77,7 @@ pub trait Readiness {
 
 thread_local! {
     /// Records between rustls and a socket, which mostly takes them as they are.
-    static RECORDS: RefCell<Vec<u8>> = RefCell::new(vec![0; RECORD_BYTES + RECORD_OVERHEAD]);
+    static RECORDS: RefCell<Vec<u8>> = RefCell::new(vec![0; MAX_SAID + 2 * RECORD_OVERHEAD]);
 }
 
 impl<S: AsyncRead + AsyncWrite + Readiness + Unpin> Session<S> {
@@ -186,11 +186,6 @@ impl<S: AsyncRead + AsyncWrite + Readiness + Unpin> Session<S> {
                 (ConnectionState::TransmitTlsData(data), _) => data.done(),
                 (ConnectionState::PeerClosed, _) => self.client_is_done = true,
                 (ConnectionState::WriteTraffic(_), Task::Hear(_)) => is_done = true,
-                (ConnectionState::WriteTraffic(mut traffic), Task::Say) => {
-                    let said = std::mem::take(&mut self.said);
-                    append(&mut self.outgoing, |to| traffic.encrypt(&said, to))?;
-                    is_done = true;
-                }
                 (ConnectionState::WriteTraffic(mut traffic), Task::Send(cx)) => {
                     let said = std::mem::take(&mut self.said);
                     RECORDS.with_borrow_mut(|records| {
@@ -261,16 +256,21 @@ impl<S: AsyncRead + AsyncWrite + Readiness + Unpin> Session<S> {
         }
         let mut taken = 0;
         let all: usize = pieces.iter().map(|piece| piece.len()).sum();
-        self.said.reserve(all.min(RECORD_BYTES - self.said.len()));
+        // Behind a second frame there are mostly more.
+        let expected = if self.said.is_empty() { all } else { MAX_SAID };
+        self.said.reserve(expected.min(MAX_SAID - self.said.len()));
         for piece in pieces {
             let mut rest = &piece[..];
             while !rest.is_empty() && self.outgoing.len() < MAX_OUTGOING {
-                let (now, later) = rest.split_at(rest.len().min(RECORD_BYTES - self.said.len()));
+                let (now, later) = rest.split_at(rest.len().min(MAX_SAID - self.said.len()));
                 self.said.extend_from_slice(now);
                 taken += now.len();
                 rest = later;
-                if self.said.len() == RECORD_BYTES {
-                    self.work(Task::Say)?;
+                if self.said.len() == MAX_SAID {
+                    if let Poll::Ready(sent) = self.poll_send(cx) {
+                        sent?;
+                    }
+                    self.encrypt(cx)?;
                 }
             }
         }

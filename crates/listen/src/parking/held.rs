@@ -1,12 +1,12 @@
 //! Response bodies that outlive hyper's connection state: a watch continues while its connection is parked.
 
 use crate::activity::ActiveRequest;
+use crate::crowd::Ready;
 use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
 use kubelith_http::{Body, BoxError};
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::{Context, Poll, ready};
 
@@ -53,7 +53,7 @@ pub struct Held {
     /// The request's number since the connection was last resumed.
     nth: u64,
     inner: Mutex<Inner>,
-    frames: Arc<AtomicUsize>,
+    ready: Ready,
 }
 
 struct Inner {
@@ -95,7 +95,7 @@ impl Held {
         match &next {
             Some(Ok(frame)) => {
                 inner.given += frame.data_ref().map_or(0, |data| data.len() as u64);
-                self.frames.fetch_add(1, Ordering::Relaxed);
+                self.ready.count();
             }
             Some(Err(_)) | None => inner.is_over = true,
         }
@@ -135,8 +135,7 @@ struct Requests {
     begun: u64,
     resumed: VecDeque<ResumedAnswer>,
     held: Vec<Weak<Held>>,
-    /// How many hyper was given of these responses since somebody asked.
-    frames: Arc<AtomicUsize>,
+    ready: Ready,
 }
 
 pub enum Begun {
@@ -147,8 +146,8 @@ pub enum Begun {
 
 impl Streams {
     /// The first requests that hyper shows are these replayed ones, in this order.
-    pub fn resumed(resumed: impl IntoIterator<Item = ResumedAnswer>) -> Streams {
-        Streams(Mutex::new(Requests { resumed: resumed.into_iter().collect(), ..Requests::default() }))
+    pub fn resumed(resumed: impl IntoIterator<Item = ResumedAnswer>, ready: Ready) -> Streams {
+        Streams(Mutex::new(Requests { resumed: resumed.into_iter().collect(), ready, ..Requests::default() }))
     }
 
     fn lock(&self) -> MutexGuard<'_, Requests> {
@@ -167,11 +166,6 @@ impl Streams {
     /// The response to a request does not end at once.
     pub fn hold(&self, nth: u64, answer: Answer) -> Arc<Held> {
         self.lock().hold(nth, Inner::new(Some(answer)))
-    }
-
-    /// How many frames hyper was given of responses that do not end at once, since this was asked last.
-    pub fn take_frames(&self) -> usize {
-        self.lock().frames.swap(0, Ordering::Relaxed)
     }
 
     /// Whether the responses of all open streams could be taken back from hyper.
@@ -212,7 +206,7 @@ impl Streams {
 
 impl Requests {
     fn hold(&mut self, nth: u64, inner: Inner) -> Arc<Held> {
-        let held = Arc::new(Held { nth, inner: Mutex::new(inner), frames: self.frames.clone() });
+        let held = Arc::new(Held { nth, inner: Mutex::new(inner), ready: self.ready.clone() });
         self.held.retain(|other| other.strong_count() > 0);
         self.held.push(Arc::downgrade(&held));
         held

@@ -4,13 +4,12 @@ use super::EtcdOptions;
 use super::calls::{EtcdCounts, Method};
 use super::proto::{StatusRequest, StatusResponse};
 use crate::error::{Result, StoreError};
-use crate::grpc::{self, Target, TlsFiles};
+use crate::grpc::{self, Channel, Target, TlsFiles};
 use crate::model::Revision;
 use kubelith_system::require_sockets;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use tonic::transport::Channel;
 use tonic::{Code, Status};
 
 /// One attempt of a read. etcd gives up on its own after about seven seconds without a leader.
@@ -50,7 +49,7 @@ impl Client {
             return Err(StoreError::Invalid("no etcd endpoints are given".into()));
         }
         let connect = |url: &String| {
-            let channel = grpc::channel(target(url, tls)?, options.dial.clone())?;
+            let channel = Channel::new(target(url, tls)?, options.dial.clone())?;
             Ok(EtcdEndpoint { url: url.clone(), channel })
         };
         let endpoints = urls.iter().map(connect).collect::<Result<Vec<_>>>()?;
@@ -77,8 +76,8 @@ impl Client {
 
     pub async fn call<Q, A>(&self, kind: Kind, method: Method, request: Q) -> Result<A, CallError>
     where
-        Q: prost::Message + Clone + Send + Sync + 'static,
-        A: prost::Message + Default + Send + Sync + 'static,
+        Q: prost::Message,
+        A: prost::Message + Default,
     {
         let size = if kind == Kind::Write { request.encoded_len() } else { 0 };
         if size > MESSAGE_LIMIT {
@@ -93,7 +92,7 @@ impl Client {
         let mut attempt = 1;
         loop {
             let (index, channel) = self.pick();
-            let status = match self.attempt(channel, method, request.clone(), per_attempt).await {
+            let status = match self.attempt(&channel, method, &request, per_attempt).await {
                 Ok(answer) => return Ok(answer),
                 Err(status) => status,
             };
@@ -115,14 +114,14 @@ impl Client {
     }
 
     pub async fn status(&self, endpoint: &EtcdEndpoint) -> Result<StatusResponse, CallError> {
-        let call = self.attempt(endpoint.channel.clone(), Method::Status, StatusRequest {}, ATTEMPT_TIMEOUT);
+        let call = self.attempt(&endpoint.channel, Method::Status, &StatusRequest {}, ATTEMPT_TIMEOUT);
         call.await.map_err(|status| CallError { status, applied: Applied::No })
     }
 
-    async fn attempt<Q, A>(&self, channel: Channel, method: Method, request: Q, within: Duration) -> Result<A, Status>
+    async fn attempt<Q, A>(&self, channel: &Channel, method: Method, request: &Q, within: Duration) -> Result<A, Status>
     where
-        Q: prost::Message + Send + Sync + 'static,
-        A: prost::Message + Default + Send + Sync + 'static,
+        Q: prost::Message,
+        A: prost::Message + Default,
     {
         let mut counted = self.counts.begin(method);
         counted.sent();

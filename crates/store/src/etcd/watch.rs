@@ -8,15 +8,16 @@ use super::client::{Client, is_outage};
 use super::proto::{self, WatchCall, WatchCreateRequest, WatchProgressRequest, WatchResponse};
 use super::{key_and_end, to_kv};
 use crate::error::StoreError;
-use crate::grpc;
+use crate::grpc::Call;
 use crate::model::Revision;
 use crate::watch::{Event, Previous, Watch, WatchBatch, WatchControl, WatchError, WatchRequest};
 use futures::StreamExt;
+use http::{HeaderName, HeaderValue};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Code, Request, Status};
+use tonic::{Code, Status};
 
 /// Batches that wait for a slow receiver. Beyond that etcd is not read from, and keeps the rest itself.
 const BUFFERED_BATCHES: usize = 16;
@@ -24,7 +25,7 @@ const BUFFERED_BATCHES: usize = 16;
 const RETRY_FIRST: Duration = Duration::from_millis(50);
 const RETRY_MAX: Duration = Duration::from_secs(5);
 /// Tells etcd to end the stream when the member has lost its leader, instead of going quiet.
-const REQUIRE_LEADER: &str = "hasleader";
+const REQUIRE_LEADER: HeaderName = HeaderName::from_static("hasleader");
 
 type Output = mpsc::Sender<Result<WatchBatch, WatchError>>;
 
@@ -95,24 +96,23 @@ impl Task {
     /// One connection from the first message to its end.
     async fn connection(&mut self) -> End {
         let (index, channel) = self.client.pick();
-        let (calls, outgoing) = mpsc::channel::<proto::WatchRequest>(4);
-        let mut request = Request::new(ReceiverStream::new(outgoing));
-        request.metadata_mut().insert(REQUIRE_LEADER, tonic::metadata::MetadataValue::from_static("true"));
-        // Sent before the stream is open: etcd answers the call only after the first message.
-        let create = proto::WatchRequest { call: Some(WatchCall::Create(self.create())) };
-        if calls.send(create).await.is_err() {
-            return End::Lost(Status::internal("the stream ended at once"));
-        }
+        let metadata = http::HeaderMap::from_iter([(REQUIRE_LEADER, HeaderValue::from_static("true"))]);
         let client = self.client.clone();
         let mut counted = client.counts.begin(Method::Watch);
-        let connecting = grpc::streaming(channel, Method::Watch.path(), request);
+        let create = proto::WatchRequest { call: Some(WatchCall::Create(self.create())) };
+        // Sent before the stream is open: etcd answers the call only after the first message.
+        let opening = async {
+            let mut call = Call::streaming(&channel, Method::Watch.path(), metadata).await?;
+            call.send(&create)?;
+            Ok::<_, Status>(call)
+        };
         let opened = tokio::select! {
-            opened = connecting => opened,
+            opened = opening => opened,
             () = self.output.closed() => return End::Unwanted,
             () = until_closed(&mut self.closed) => return End::Failed(WatchError::Closed),
         };
-        let mut responses = match opened {
-            Ok(responses) => responses,
+        let mut call = match opened {
+            Ok(call) => call,
             Err(status) => {
                 counted.ended(status.code());
                 self.client.failed(index);
@@ -123,7 +123,7 @@ impl Task {
         let mut fragments = Vec::new();
         loop {
             tokio::select! {
-                response = responses.message() => {
+                response = call.next() => {
                     let ended = match response {
                         Ok(Some(response)) => {
                             counted.received();
@@ -146,8 +146,9 @@ impl Task {
                     }
                 }
                 Some(()) = self.progress.recv() => {
-                    let call = WatchCall::Progress(WatchProgressRequest {});
-                    let _ = calls.send(proto::WatchRequest { call: Some(call) }).await;
+                    let progress = WatchCall::Progress(WatchProgressRequest {});
+                    // A failure shows with the next answer.
+                    let _ = call.send(&proto::WatchRequest { call: Some(progress) });
                     counted.sent();
                 }
                 () = self.output.closed() => return End::Unwanted,

@@ -2,14 +2,13 @@
 
 use crate::encryption::observe::EncryptionObserver;
 use crate::error::StoreError;
-use crate::grpc::{self, Target};
+use crate::grpc::{self, Channel, Target};
 use bytes::Bytes;
 use kubelith_system::require_sockets;
 use prost::Message;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tonic::transport::Channel;
 use tonic::{Code, Status};
 
 #[derive(Clone, PartialEq, Message)]
@@ -82,7 +81,7 @@ impl KmsService {
             None => path.to_owned(),
         };
         require_sockets(&format!("endpoint {endpoint:?}")).map_err(StoreError::Invalid)?;
-        let channel = grpc::channel(Target::Unix(path.into()), None)?;
+        let channel = Channel::new(Target::Unix(path.into()), None)?;
         Ok(KmsService { provider: provider.to_owned(), channel, timeout, observer })
     }
 
@@ -105,7 +104,7 @@ impl KmsService {
         A: Message + Default + 'static,
     {
         let started = Instant::now();
-        let call = grpc::unary(self.channel.clone(), method, request);
+        let call = grpc::unary(&self.channel, method, &request);
         let answer = tokio::time::timeout(self.timeout, call).await;
         let answer = answer.unwrap_or_else(|_| Err(Status::deadline_exceeded("context deadline exceeded")));
         let code = answer.as_ref().map_or_else(|status| code_name(status.code()), |_| "OK".to_owned());

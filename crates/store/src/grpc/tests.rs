@@ -109,11 +109,8 @@ fn framed(text: &Text) -> Vec<u8> {
 }
 
 fn server(does: Does) -> (Arc<Server>, Channel) {
-    let server = Arc::new(Server {
-        does: Mutex::new(does),
-        connections: AtomicUsize::new(0),
-        is_down: AtomicBool::new(false),
-    });
+    let server =
+        Arc::new(Server { does: Mutex::new(does), connections: AtomicUsize::new(0), is_down: AtomicBool::new(false) });
     let target = Target::Tcp { host: "peer".into(), port: 1, tls: None };
     let channel = Channel::new(target, Some(Arc::new(Pipe(server.clone())))).unwrap();
     (server, channel)

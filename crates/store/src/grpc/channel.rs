@@ -6,6 +6,7 @@
 use super::{Dial, Io, Target};
 use crate::error::{Result, StoreError};
 use bytes::Bytes;
+use futures::FutureExt;
 use h2::client::{Connection, SendRequest};
 use h2::{Ping, PingPong};
 use http::Uri;
@@ -155,7 +156,8 @@ impl Channel {
         {
             return Ok(open);
         }
-        let mut open = self.connect().await.map_err(|error| not_connected(&error))?;
+        // Boxed, for it is seldom, and every future that has a call in it would have all of this.
+        let mut open = self.connect().boxed().await.map_err(|error| not_connected(&error))?;
         *self.last() = Some(open.clone());
         let ready = poll_fn(|cx| open.requests.poll_ready(cx)).await;
         ready.map_err(|error| not_connected(&io::Error::other(error)))?;

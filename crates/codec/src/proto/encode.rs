@@ -137,9 +137,9 @@ impl<'v, 's> Encoder<'v, 's> {
             }
             Shape::String => put_bytes(out, number, text().as_bytes()),
             Shape::Bytes => put_bytes(out, number, &base64::decode(text()).unwrap_or_default()),
-            Shape::Time => put_nested(out, number, |out| timestamp(out, Time::parse(text()).ok(), Precision::Seconds)),
+            Shape::Time => put_nested(out, number, |out| timestamp(out, text(), Precision::Seconds)),
             Shape::MicroTime => {
-                put_nested(out, number, |out| timestamp(out, Time::parse(text()).ok(), Precision::Microseconds));
+                put_nested(out, number, |out| timestamp(out, text(), Precision::Microseconds));
             }
             Shape::Duration => {
                 let nanos = Duration::parse(text()).map_or(0, Duration::as_nanos);
@@ -208,8 +208,10 @@ enum Precision {
     Microseconds,
 }
 
-/// The zero time is an empty message.
-fn timestamp(out: &mut Vec<u8>, time: Option<Time>, precision: Precision) {
+/// The zero time is an empty message, and so is none.
+fn timestamp(out: &mut Vec<u8>, text: &str, precision: Precision) {
+    // The error about an empty text would take longer than reading a time.
+    let time = Some(text).filter(|t| !t.is_empty()).and_then(|t| Time::parse(t).ok());
     let Some(time) = time.filter(|t| !t.is_zero()) else { return };
     put_int(out, 1, time.unix_seconds());
     let nanos = match precision {

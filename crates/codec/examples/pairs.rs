@@ -4,6 +4,7 @@
 //! encode to exactly the bytes of its partner, and those must decode to the same JSON.
 
 use kubelith_codec::json::{self, Strictness};
+use kubelith_codec::object::object_json;
 use kubelith_codec::{proto, typed};
 use kubelith_meta::GroupVersionKind;
 use kubelith_schema::{Empties, canonicalize};
@@ -61,6 +62,9 @@ fn check(folder: &Path, name: &str) -> Option<Result<(), String>> {
                 String::from_utf8_lossy(&encoded[at.saturating_sub(40)..(at + 40).min(encoded.len())]),
                 String::from_utf8_lossy(&bytes[at.saturating_sub(40)..(at + 40).min(bytes.len())])
             ));
+        }
+        if proto::from_json(&object_json(&decoded.value), &schema) != Some(encoded) {
+            return Err("protobuf differs when made of text".to_owned());
         }
         let mut back = proto::from_slice(&bytes, &schema).map_err(|e| e.to_string())?;
         canonicalize(&schema.table, &schema.root, &mut back, Empties::Absent);

@@ -129,6 +129,23 @@ fn typed_json() {
 }
 
 #[test]
+fn protobuf_of_json_text() {
+    let schemas = [POD, CRD, SECRET].map(schema);
+    // As objects are written, but for the order of their first members.
+    let seeds = texts().iter().map(|text| json::to_vec(&json::parse(text).unwrap())).collect::<Vec<_>>();
+    let mut encoded = 0;
+    mutate(4, 20_000, &seeds, JSON_WORDS, |data| {
+        for schema in &schemas {
+            if let Some(bytes) = proto::from_json(data, schema) {
+                encoded += 1;
+                assert_eq!(bytes, proto::to_vec(&json::parse_stored(data).unwrap(), schema).unwrap());
+            }
+        }
+    });
+    assert!(encoded > 1000, "{encoded}");
+}
+
+#[test]
 fn yaml_text() {
     let seeds =
         [YAML.as_bytes().to_vec(), POD.as_bytes().to_vec(), b"a: |\n  text".to_vec(), b"- - - a\n  - b".to_vec()];

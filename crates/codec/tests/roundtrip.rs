@@ -1,12 +1,15 @@
 //! Random objects of every kind in the catalogue survive each encoding.
 
+use bytes::Bytes;
 use kubelith_catalog::builtin;
 use kubelith_codec::json::{self, Strictness};
+use kubelith_codec::object::object_json;
 use kubelith_codec::typed;
 use kubelith_codec::{proto, yaml};
-use kubelith_meta::{Str, Value};
+use kubelith_meta::{Key, Map, Str, Value};
 use kubelith_schema::canonical::Form;
 use kubelith_schema::{Empties, ProtoSlot, Schema, Shape, StructType, TypeTable, TypedSchema, canonicalize};
+use std::cell::{Cell, RefCell};
 
 mod random;
 use random::Random;
@@ -135,6 +138,64 @@ fn protobuf() {
         assert_eq!(json::to_string(&back), json::to_string(value), "{kind}");
         assert_eq!(proto::to_vec(&back, schema).unwrap(), bytes, "{kind}");
     });
+}
+
+/// Puts something else in place of some values, and adds members that no type has.
+fn disturb(random: &mut Random, value: &mut Value) {
+    match value {
+        _ if random.below(20) == 0 => {
+            let others = [Value::Null, 7.into(), 0.5.into(), "text".into(), Value::object(), vec![1].into()];
+            *value = others[random.below(others.len())].clone();
+        }
+        Value::Object(map) => {
+            map.iter_mut().for_each(|(_, v)| disturb(random, v));
+            if random.below(4) == 0 {
+                map.insert("unknown", Value::from([("a", Value::from(vec![Value::object(), Value::Null]))]));
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|v| disturb(random, v)),
+        _ => {}
+    }
+}
+
+#[test]
+fn protobuf_of_text_is_that_of_the_values_in_it() {
+    fn read(text: &Bytes) -> Vec<(Key, Value)> {
+        json::parse(text).unwrap().as_object().cloned().unwrap().into_own()
+    }
+    let random = RefCell::new(Random::new(5));
+    let (parts, unread, whole) = (Cell::new(0), Cell::new(0), Cell::new(0));
+    let check = |kind: &str, schema: &TypedSchema, value: &Value| {
+        let want = proto::to_vec(value, schema).unwrap();
+        let text = Bytes::from(object_json(value));
+        if let Some(got) = proto::from_json(&text, schema) {
+            assert_eq!(got, want, "{kind}");
+            whole.set(whole.get() + 1);
+        }
+        assert_eq!(proto::to_vec(&json::parse_finished(&text).unwrap(), schema).unwrap(), want, "{kind}");
+        let mut sealed = value.clone();
+        for (_, part) in sealed.make_object().iter_mut() {
+            if part.as_object().is_some_and(|map| !map.is_empty()) {
+                *part = Value::Object(Map::of_text(json::to_vec(part).into(), read));
+            }
+        }
+        assert_eq!(proto::to_vec(&sealed, schema).unwrap(), want, "{kind}");
+        let texts = || sealed.as_object().into_iter().flat_map(Map::values).filter_map(Value::as_object);
+        parts.set(parts.get() + texts().filter(|part| part.text().is_some()).count());
+        unread.set(unread.get() + texts().filter(|part| part.unread().is_some()).count());
+    };
+    for_every_kind(4, |kind, schema, value| {
+        if schema.root_struct().is_some_and(|ty| ty.proto.is_empty()) {
+            return;
+        }
+        check(kind, schema, value);
+        let mut disturbed = value.clone();
+        disturbed.make_object().iter_mut().for_each(|(_, v)| disturb(&mut random.borrow_mut(), v));
+        check(kind, schema, &disturbed);
+    });
+    // Names that have to be escaped are the reason to read.
+    println!("{} parts, {} unread, {} whole", parts.get(), unread.get(), whole.get());
+    assert!(unread.get() * 2 > parts.get() && whole.get() > 500);
 }
 
 #[test]

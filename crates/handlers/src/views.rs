@@ -4,8 +4,8 @@ use super::context::Context;
 use super::subresource_view::SubresourceView;
 use crate::cells::Cells;
 use bytes::Bytes;
-use kubelith_codec::json;
 pub use kubelith_codec::object::{object_json, type_prefix};
+use kubelith_codec::{json, proto};
 use kubelith_meta::{Map, Status, Value};
 use kubelith_store::cache::{CachedObject, Form};
 
@@ -52,12 +52,16 @@ pub async fn protobuf_of(cx: &Context, cached: &CachedObject) -> Result<Bytes, S
     if let Some(bytes) = cached.form(Form::Protobuf, kind, generation) {
         return Ok(bytes);
     }
-    let object = value_of(cx, cached).await?;
-    Ok(cached.keep_form(Form::Protobuf, kind, generation, protobuf_value(cx, &object)?))
+    let json = json_of(cx, cached).await?;
+    let bytes = match proto::from_json(&json, cx.endpoint.schema()) {
+        Some(bytes) => bytes.into(),
+        None => protobuf_value(cx, &json::parse_stored(&json).map_err(Status::internal_error)?)?,
+    };
+    Ok(cached.keep_form(Form::Protobuf, kind, generation, bytes))
 }
 
 pub fn protobuf_value(cx: &Context, object: &Value) -> Result<Bytes, Status> {
-    let encoded = kubelith_codec::proto::to_vec(object, cx.endpoint.schema());
+    let encoded = proto::to_vec(object, cx.endpoint.schema());
     encoded.map(Bytes::from).map_err(Status::internal_error)
 }
 

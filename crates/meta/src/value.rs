@@ -306,6 +306,15 @@ impl Map {
         }
     }
 
+    /// The JSON of this object, if nobody has looked into it yet: to read it is more work than to copy or to convert its text.
+    #[inline]
+    pub fn unread(&self) -> Option<&Bytes> {
+        match &self.entries {
+            Entries::Shared(sealed) if sealed.is_unread() => sealed.text(),
+            _ => None,
+        }
+    }
+
     /// Whether this object is sealed, and this process has seen that it obeys all rules where it stands.
     pub fn is_judged(&self) -> bool {
         matches!(&self.entries, Entries::Shared(sealed) if sealed.is_judged())

@@ -355,6 +355,33 @@ impl<'a> Lexer<'a> {
         self.unusual_string()
     }
 
+    /// The string that is next if it stands for itself and has no white space before it, which is nearly always so in what we write.
+    #[inline(always)]
+    pub fn plain_string(&mut self) -> Option<&'a str> {
+        if !self.is_next(b'"') {
+            return None;
+        }
+        let start = self.pos + 1;
+        let end = start + plain_len(&self.data[start..]);
+        let plain = self.text?.get(start..end).filter(|_| self.data.get(end) == Some(&b'"'))?;
+        self.pos = end + 1;
+        Some(plain)
+    }
+
+    /// Whether the next byte is `b`.
+    #[inline]
+    pub fn is_next(&self, b: u8) -> bool {
+        self.data.get(self.pos) == Some(&b)
+    }
+
+    /// Goes on behind the next byte if it is `b`.
+    #[inline]
+    pub fn pass(&mut self, b: u8) -> bool {
+        let is_next = self.is_next(b);
+        self.pos += usize::from(is_next);
+        is_next
+    }
+
     /// A string with escapes or with bytes that are no text, or at the end of the input.
     #[cold]
     fn unusual_string(&mut self) -> Result<Cow<'a, str>> {

@@ -9,8 +9,12 @@ mod encode;
 mod envelope;
 mod list;
 mod names;
+mod source;
 #[cfg(test)]
 mod tests;
+mod text;
+#[cfg(test)]
+mod text_tests;
 pub(crate) mod wire;
 
 pub use decode::decode;
@@ -19,6 +23,8 @@ pub use envelope::{Envelope, PREFIX, write_envelope};
 pub use list::ListFrame;
 pub use wire::WireError;
 
+use self::encode::encode_source;
+use self::text::{Order, Text};
 use crate::error::DecodeError;
 use crate::json::TypeMeta;
 use kubelith_meta::Value;
@@ -35,6 +41,16 @@ pub fn to_vec(value: &Value, schema: &TypedSchema) -> Result<Vec<u8>, EncodeErro
     let mut out = Vec::with_capacity(8 << 10);
     write_envelope(&mut out, &meta, |out| encode(out, value, schema))?;
     Ok(out)
+}
+
+/// As [`to_vec`], of the JSON of an object, which need not be read into a value. `None` if it is written in another way than this
+/// program does, or cannot be encoded: then its value is what to encode, or says why.
+pub fn from_json(json: &[u8], schema: &TypedSchema) -> Option<Vec<u8>> {
+    let text = Text::read(json, Order::Any)?;
+    let meta = TypeMeta { api_version: text.root_string("apiVersion").into(), kind: text.root_string("kind").into() };
+    let mut out = Vec::with_capacity(8 << 10);
+    write_envelope(&mut out, &meta, |out| encode_source(out, text.root(), schema)).ok()?;
+    Some(out)
 }
 
 /// Reads an object with its envelope and gives it the kind that the envelope names.

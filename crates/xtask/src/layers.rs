@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 
 /// From the top down, as docs/ARCHITECTURE.md draws it.
-const LAYERS: [&str; 34] = [
+const LAYERS: [&str; 35] = [
     "kubelith-testing",
     "kubelith",
     "kubelith-console",
@@ -28,6 +28,7 @@ const LAYERS: [&str; 34] = [
     "kubelith-fairness",
     "kubelith-registry",
     "kubelith-store",
+    "kubelith-grpc",
     "kubelith-kinds",
     "kubelith-pods",
     "kubelith-catalog",

@@ -4,8 +4,8 @@ use super::EtcdOptions;
 use super::calls::{EtcdCounts, Method};
 use super::proto::{StatusRequest, StatusResponse};
 use crate::error::{Result, StoreError};
-use crate::grpc::{self, Channel, Target, TlsFiles};
 use crate::model::Revision;
+use kubelith_grpc::{self as grpc, Channel, Target, TlsFiles};
 use kubelith_system::require_sockets;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -49,7 +49,7 @@ impl Client {
             return Err(StoreError::Invalid("no etcd endpoints are given".into()));
         }
         let connect = |url: &String| {
-            let channel = Channel::new(target(url, tls)?, options.dial.clone())?;
+            let channel = Channel::new(target(url, tls)?, options.dial.clone()).map_err(StoreError::Invalid)?;
             Ok(EtcdEndpoint { url: url.clone(), channel })
         };
         let endpoints = urls.iter().map(connect).collect::<Result<Vec<_>>>()?;

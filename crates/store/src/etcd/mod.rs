@@ -13,7 +13,6 @@ mod version;
 mod watch;
 
 use crate::error::{Result, StoreError};
-use crate::grpc::{Dial, TlsFiles};
 use crate::model::{
     Deleted, Expect, GetResponse, KeyRange, KeyValue, RangeRequest, RangeResponse, Revision, Select, StoreStats,
 };
@@ -23,6 +22,7 @@ use bytes::Bytes;
 pub use calls::{CallCounts, EtcdCounts, LeaseCounts, Method};
 use client::{CallError, Client, Kind};
 use futures::future::BoxFuture;
+use kubelith_grpc::{Dial, TlsFiles};
 use lease::{LeaseLimits, Leases};
 use proto::{
     Compare, CompareResult, CompareTarget, CompareValue, DeleteRangeRequest, DeleteRangeResponse, Operation, Outcome,

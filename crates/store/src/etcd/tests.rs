@@ -75,7 +75,7 @@ async fn leases_are_shared(cluster: &Cluster) {
     // The lease is gone, and the client does not know. A revocation has the ID where a grant has the TTL.
     let revoke = proto::LeaseGrantRequest { ttl: other, id: 0 };
     let (_, channel) = store.inner.client.pick();
-    let revoke = crate::grpc::unary(&channel, "/etcdserverpb.Lease/LeaseRevoke", &revoke);
+    let revoke = kubelith_grpc::unary(&channel, "/etcdserverpb.Lease/LeaseRevoke", &revoke);
     let _: proto::LeaseGrantResponse = revoke.await.unwrap();
     let renewed = put("/lease/e", 60).await;
     assert!(renewed != other && renewed != 0);

@@ -2,8 +2,8 @@
 
 use crate::encryption::observe::EncryptionObserver;
 use crate::error::StoreError;
-use crate::grpc::{self, Channel, Target};
 use bytes::Bytes;
+use kubelith_grpc::{self as grpc, Channel, Target};
 use kubelith_system::require_sockets;
 use prost::Message;
 use std::collections::BTreeMap;
@@ -81,7 +81,7 @@ impl KmsService {
             None => path.to_owned(),
         };
         require_sockets(&format!("endpoint {endpoint:?}")).map_err(StoreError::Invalid)?;
-        let channel = Channel::new(Target::Unix(path.into()), None)?;
+        let channel = Channel::new(Target::Unix(path.into()), None).map_err(StoreError::Invalid)?;
         Ok(KmsService { provider: provider.to_owned(), channel, timeout, observer })
     }
 

@@ -4,7 +4,6 @@
 //! wakes its task alone. Layers of services with queues between them made four tasks and two writes of it.
 
 use super::{Dial, Io, Target};
-use crate::error::{Result, StoreError};
 use bytes::Bytes;
 use futures::FutureExt;
 use h2::client::{Connection, SendRequest};
@@ -30,7 +29,7 @@ const CONNECTION_WINDOW: u32 = 16 << 20;
 
 /// Cloning shares the connection.
 #[derive(Clone)]
-pub(crate) struct Channel(Arc<Shared>);
+pub struct Channel(Arc<Shared>);
 
 struct Shared {
     target: Target,
@@ -104,7 +103,7 @@ impl std::fmt::Display for NeverSent {
 impl std::error::Error for NeverSent {}
 
 /// Whether the call failed before anything was sent.
-pub(crate) fn never_sent(status: &Status) -> bool {
+pub fn never_sent(status: &Status) -> bool {
     std::error::Error::source(status).is_some_and(|source| source.is::<NeverSent>())
 }
 
@@ -117,11 +116,11 @@ fn not_connected(error: &io::Error) -> Status {
 }
 
 impl Channel {
-    /// It connects on first use; straight, unless `dial` does it.
-    pub fn new(target: Target, dial: Option<Arc<dyn Dial>>) -> Result<Channel> {
+    /// It connects on first use; straight, unless `dial` does it. An error says what is wrong with the target.
+    pub fn new(target: Target, dial: Option<Arc<dyn Dial>>) -> Result<Channel, String> {
         let scheme = if matches!(&target, Target::Tcp { tls: Some(_), .. }) { "https" } else { "http" };
         let origin = format!("{scheme}://{}", target.authority()).parse::<Uri>();
-        let origin = origin.map_err(|error| StoreError::Invalid(format!("bad endpoint {target:?}: {error}")))?;
+        let origin = origin.map_err(|error| format!("bad endpoint {target:?}: {error}"))?;
         let (open, connecting) = Default::default();
         Ok(Channel(Arc::new(Shared { target, dial, origin: origin.into_parts(), open, connecting })))
     }

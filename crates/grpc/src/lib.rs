@@ -1,10 +1,10 @@
-//! gRPC connections over TCP, TLS and unix sockets, for etcd and for KMS plugins.
+//! Calls of gRPC over TCP, TLS and unix sockets: streams of one connection of HTTP/2, and nothing between.
 
 mod call;
 mod channel;
 
-pub(crate) use call::{Call, unary};
-pub(crate) use channel::{Channel, never_sent};
+pub use call::{Call, unary};
+pub use channel::{Channel, never_sent};
 
 use futures::future::BoxFuture;
 use kubelith_system::sockets::UnixStream;
@@ -42,7 +42,7 @@ pub trait Dial: Send + Sync + std::fmt::Debug {
 
 /// Where to connect to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Target {
+pub enum Target {
     Tcp { host: String, port: u16, tls: Option<TlsFiles> },
     Unix(PathBuf),
 }

@@ -13,7 +13,7 @@ const PREFIX: usize = 5;
 /// What is reserved for a message that has begun: no more than this before it comes, whatever length it claims.
 const MOST_RESERVED: usize = 4 << 20;
 
-pub(crate) struct Call {
+pub struct Call {
     requests: SendStream<Bytes>,
     answer: Answer,
     /// Of the message that comes.
@@ -34,7 +34,7 @@ enum Length {
 }
 
 /// A call with one message each way.
-pub(crate) async fn unary<Q, A>(channel: &Channel, method: &'static str, request: &Q) -> Result<A, Status>
+pub async fn unary<Q, A>(channel: &Channel, method: &'static str, request: &Q) -> Result<A, Status>
 where
     Q: Message,
     A: Message + Default,

@@ -1,6 +1,6 @@
 //! One call of a method such as `/etcdserverpb.KV/Range`: messages both ways, and the status at the end.
 
-use super::channel::{Channel, Counted};
+use super::channel::{Channel, Counted, as_never_sent};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use h2::client::ResponseFuture;
 use h2::{Reason, RecvStream, SendStream};
@@ -86,7 +86,8 @@ impl Call {
         *request.uri_mut() = channel.uri(method);
         *request.headers_mut() = metadata;
         let counted = open.calls.begin(length == Length::Short);
-        let (answer, requests) = open.requests.send_request(request, false).map_err(|error| status_of(&error))?;
+        let begun = open.requests.send_request(request, false);
+        let (answer, requests) = begun.map_err(|error| as_never_sent(status_of(&error)))?;
         Ok(Call { requests, answer: Answer::Awaited(answer), buffer: BytesMut::new(), _counted: counted })
     }
 

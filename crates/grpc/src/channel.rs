@@ -109,8 +109,10 @@ pub fn never_sent(status: &Status) -> bool {
 
 /// In gRPC's words, which operators know.
 fn not_connected(error: &io::Error) -> Status {
-    let mut status =
-        Status::unavailable(format!("connection error: desc = \"transport: Error while dialing: {error}\""));
+    as_never_sent(Status::unavailable(format!("connection error: desc = \"transport: Error while dialing: {error}\"")))
+}
+
+pub(super) fn as_never_sent(mut status: Status) -> Status {
     status.set_source(Arc::new(NeverSent));
     status
 }
@@ -138,28 +140,24 @@ impl Channel {
         self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn usable(&self) -> Option<Open> {
-        self.last().as_ref().filter(|open| open.is_driven.strong_count() > 0).cloned()
+    /// The last connection, if it takes one more call: not if it was lost, is to end, or has had as many calls as it can.
+    async fn usable(&self) -> Option<Open> {
+        let mut open = self.last().as_ref().filter(|open| open.is_driven.strong_count() > 0).cloned()?;
+        poll_fn(|cx| open.requests.poll_ready(cx)).await.is_ok().then_some(open)
     }
 
     /// A connection that takes one more call.
     pub(super) async fn ready(&self) -> Result<Open, Status> {
-        if let Some(mut open) = self.usable()
-            && poll_fn(|cx| open.requests.poll_ready(cx)).await.is_ok()
-        {
+        if let Some(open) = self.usable().await {
             return Ok(open);
         }
         let _turn = self.0.connecting.lock().await;
-        if let Some(mut open) = self.usable()
-            && poll_fn(|cx| open.requests.poll_ready(cx)).await.is_ok()
-        {
+        if let Some(open) = self.usable().await {
             return Ok(open);
         }
         // Boxed, for it is seldom, and every future that has a call in it would have all of this.
-        let mut open = self.connect().boxed().await.map_err(|error| not_connected(&error))?;
+        let open = self.connect().boxed().await.map_err(|error| not_connected(&error))?;
         *self.last() = Some(open.clone());
-        let ready = poll_fn(|cx| open.requests.poll_ready(cx)).await;
-        ready.map_err(|error| not_connected(&io::Error::other(error)))?;
         Ok(open)
     }
 

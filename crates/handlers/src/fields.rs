@@ -7,7 +7,7 @@ use kubelith_codec::json::Strictness;
 use kubelith_merge::apply::{ConvertError, Force, Versions};
 pub use kubelith_merge::fieldset::Outlines;
 use kubelith_merge::fieldset::{Filter, Set};
-use kubelith_merge::managers::{ApplyError, FieldManager};
+use kubelith_merge::managers::{ApplyError, Creations, FieldManager};
 use kubelith_merge::typed::Type;
 use kubelith_meta::{GroupVersion, GroupVersionKind, Status, Str, Value};
 use kubelith_registry::{Part, Strategy, Working};
@@ -100,6 +100,7 @@ pub struct ResourceFields {
     /// What writes of the resource itself cannot set, at every version; found when the first comes.
     reset: OnceLock<Vec<(Str, Filter)>>,
     outlines: Arc<Outlines>,
+    creations: Creations,
 }
 
 impl ResourceFields {
@@ -111,7 +112,8 @@ impl ResourceFields {
         convert: ConvertNow,
         outlines: Arc<Outlines>,
     ) -> ResourceFields {
-        ResourceFields { descriptor, kind, convert, strategy, served, reset: OnceLock::new(), outlines }
+        let (reset, creations) = (OnceLock::new(), Creations::default());
+        ResourceFields { descriptor, kind, convert, strategy, served, reset, outlines, creations }
     }
 
     /// The fields that a write cannot set, at every version.
@@ -142,12 +144,14 @@ impl ResourceFields {
     }
 
     fn with_manager<T>(&self, subresource: &str, run: impl FnOnce(&FieldManager<'_>) -> T) -> T {
-        let reset = match Part::of(subresource) {
-            part @ Part::Main => Cow::Borrowed(&self.reset.get_or_init(|| self.reset_in(part))[..]),
-            part => Cow::Owned(self.reset_in(part)),
+        let (reset, creations) = match Part::of(subresource) {
+            part @ Part::Main => {
+                (Cow::Borrowed(&self.reset.get_or_init(|| self.reset_in(part))[..]), Some(&self.creations))
+            }
+            part => (Cow::Owned(self.reset_in(part)), None),
         };
         let outlines = Some(&*self.outlines);
-        run(&FieldManager { versions: self, kind: self.kind.clone(), subresource, reset: &reset, outlines })
+        run(&FieldManager { versions: self, kind: self.kind.clone(), subresource, reset: &reset, outlines, creations })
     }
 }
 
@@ -195,7 +199,7 @@ impl KindFields<'_> {
     /// Notes the creator's fields.
     pub fn create(&self, by: &By<'_>, object: Value) -> Value {
         let (kind, subresource) = (self.kind.clone(), by.subresource);
-        let manager = FieldManager { versions: self, kind, subresource, reset: &[], outlines: None };
+        let manager = FieldManager { versions: self, kind, subresource, reset: &[], outlines: None, creations: None };
         manager.update(None, object, by.manager, by.now)
     }
 }

@@ -332,7 +332,14 @@ impl Versions for ScaleFields {
 
 impl ScaleFields {
     fn manager<'a>(&'a self, by: &By<'a>) -> FieldManager<'a> {
-        FieldManager { versions: self, kind: scale_kind(), subresource: by.subresource, reset: &[], outlines: None }
+        FieldManager {
+            versions: self,
+            kind: scale_kind(),
+            subresource: by.subresource,
+            reset: &[],
+            outlines: None,
+            creations: None,
+        }
     }
 }
 

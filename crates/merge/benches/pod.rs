@@ -96,7 +96,7 @@ fn measure(name: &str, mut run: impl FnMut()) {
 fn main() {
     let kind = GroupVersionKind::new("", "v1", "Pod");
     let pods = Pods(builtin().kind_schema(&kind).expect("pods are built in"));
-    let manager = FieldManager { versions: &pods, kind, subresource: "", reset: &[], outlines: None };
+    let manager = FieldManager { versions: &pods, kind, subresource: "", reset: &[], outlines: None, creations: None };
     let now = Time::from_unix(1_700_000_000);
     let config = pod();
     println!("pod: {} bytes of JSON", text::json(&config).len());

@@ -5,7 +5,7 @@ use crate::fieldset::{Filter, Mask, Set};
 use crate::managers::FieldManager;
 use crate::strategic::{self, three_way};
 use crate::testing::{sparse_object, text};
-use crate::typed::{Type, fields_of_new};
+use crate::typed::{Form, Type, fields_of_new};
 use crate::{json_patch, merge_patch};
 use kubelith_meta::{GroupVersionKind, Time, Value};
 use kubelith_schema::TypedSchema;
@@ -41,8 +41,14 @@ impl Kind {
     }
 
     fn apply(&self, live: Option<&Value>, config: &Value, manager: &str, force: Force) -> Option<Value> {
-        let fields =
-            FieldManager { versions: self, kind: self.gvk.clone(), subresource: "", reset: &[], outlines: None };
+        let fields = FieldManager {
+            versions: self,
+            kind: self.gvk.clone(),
+            subresource: "",
+            reset: &[],
+            outlines: None,
+            creations: None,
+        };
         let now = Time::parse("2026-01-01T00:00:00Z").unwrap();
         fields.apply(live, config, manager, force, now).ok().map(|outcome| outcome.object)
     }
@@ -91,6 +97,8 @@ fn creators_own_what_they_add() {
                 let mask = Mask { nobodys: Some(&nobodys), excluded: Some(excluded) };
                 let written = fields_of_new(ty, &object, mask).unwrap_or_else(|()| panic!("{}", text(&object)));
                 assert_eq!(written.as_deref(), Some(set.to_json().as_str()), "{}: {}", kind.gvk, text(&object));
+                let form = Form::of(ty, &object).unwrap_or_else(|| panic!("{}", text(&object)));
+                assert!(form.is_of(&object), "{}: {}", kind.gvk, text(&object));
             }
         }
     });

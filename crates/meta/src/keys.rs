@@ -171,7 +171,12 @@ pub(crate) fn same_short(a: &str, b: &str) -> bool {
 /// Whether two keys are the same.
 #[inline]
 pub fn same(a: &str, b: &str) -> bool {
-    let (a, b) = (a.as_bytes(), b.as_bytes());
+    same_bytes(a.as_bytes(), b.as_bytes())
+}
+
+/// The same of bytes.
+#[inline]
+pub fn same_bytes(a: &[u8], b: &[u8]) -> bool {
     if a.len() != b.len() {
         return false;
     }

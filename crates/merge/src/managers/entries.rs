@@ -4,6 +4,7 @@ use crate::apply::{ManagerId, Operation, Owner, Owners};
 use crate::fieldset::{Outlines, Owned};
 use kubelith_meta::text::Quoted;
 use kubelith_meta::{Map, Str, Time, Value};
+use std::sync::Arc;
 
 const MANAGED_FIELDS: [&str; 2] = ["metadata", "managedFields"];
 
@@ -122,8 +123,8 @@ fn decode_entry(i: usize, entry: &Value, outlines: Option<&Outlines>) -> Result<
 }
 
 /// Makes `id` the only owner in a new `object`, of these fields.
-pub(super) fn store_first(object: &mut Value, id: ManagerId, version: Str, fields: String, time: Str) {
-    let entry = write_entry(id, version, Operation::Update, Value::Raw(fields.into()), Some(time));
+pub(super) fn store_first(object: &mut Value, id: ManagerId, version: Str, fields: Arc<str>, time: Str) {
+    let entry = write_entry(id, version, Operation::Update, Value::Raw(fields), Some(time));
     object.set_at(&MANAGED_FIELDS, Value::Array(vec![entry]));
 }
 

@@ -1,5 +1,6 @@
 //! The field manager of a resource or subresource in one version.
 
+use super::creations::Creations;
 use super::entries::{self, Managed, is_present, is_reset};
 use super::last_applied;
 use super::names::{describe, kind_of};
@@ -7,7 +8,7 @@ use crate::apply::{Applied, Conflicts, Force, ManagerId, Operation, Owners, Upda
 use crate::fieldset::{Filter, Mask, Outlines, Set};
 use crate::typed::{Duplicates, Type, fields_of_new};
 use kubelith_meta::{GroupVersionKind, Status, Str, Time, Value};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 /// More updaters are merged, the oldest first. Appliers do not count.
 const MAX_UPDATERS: usize = 10;
@@ -48,6 +49,8 @@ pub struct FieldManager<'a> {
     pub reset: &'a [(Str, Filter)],
     /// Those of the resource's objects.
     pub outlines: Option<&'a Outlines>,
+    /// Those of the resource's objects in this version.
+    pub creations: Option<&'a Creations>,
 }
 
 /// What an apply gives.
@@ -118,7 +121,11 @@ impl FieldManager<'_> {
         let version = self.kind.api_version();
         let ty = self.ty().map_err(drop)?;
         let mask = owned_mask(&self.updater(ty, &version)).ok_or(())?;
-        if let Some(fields) = fields_of_new(ty, object, mask)? {
+        let fields = match self.creations {
+            Some(creations) => creations.fields_of_new(ty, object, mask)?,
+            None => fields_of_new(ty, object, mask)?.map(Arc::from),
+        };
+        if let Some(fields) = fields {
             let id = self.manager_id(manager, Operation::Update, &version);
             entries::store_first(object, id, version.into(), fields, Str::from(now.rfc3339()));
         }

@@ -4,6 +4,7 @@
 //! last-applied annotation · tracking starts only at creation or at the first apply · at most ten updaters · the
 //! manager's identifier · times · identity fields are nobody's · ownership.
 
+mod creations;
 mod entries;
 mod field_manager;
 mod last_applied;
@@ -14,6 +15,7 @@ mod tests;
 mod timestamps;
 mod validation;
 
+pub use creations::Creations;
 pub use entries::{Managed, ManagedFieldsError};
 pub use field_manager::{ApplyError, ApplyOutcome, FieldManager};
 pub use last_applied::LAST_APPLIED_ANNOTATION;

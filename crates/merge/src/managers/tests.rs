@@ -62,6 +62,7 @@ impl<'a> World<'a> {
             subresource: self.subresource,
             reset: &self.reset,
             outlines: Some(&self.outlines),
+            creations: None,
         }
     }
 
@@ -445,6 +446,7 @@ fn deduced_types_for_objects_without_a_schema() {
         subresource: "",
         reset: &[],
         outlines: None,
+        creations: None,
     };
     let patch = v(
         r#"{"apiVersion":"e.com/v1","kind":"Thing","metadata":{"name":"t"},"spec":{"l":[{"a":1}],"m":{"x":{"y":1}}}}"#,

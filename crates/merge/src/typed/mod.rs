@@ -9,6 +9,7 @@ mod atomics;
 mod compare;
 mod elements;
 mod error;
+mod form;
 mod merge;
 mod of_new;
 mod overlay;
@@ -23,6 +24,7 @@ mod zero;
 
 pub use compare::Comparison;
 pub use error::ValidationErrors;
+pub(crate) use form::Form;
 pub(crate) use of_new::fields_of_new;
 pub use overlay::Overlay;
 pub use validate::Duplicates;

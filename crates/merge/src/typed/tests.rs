@@ -285,15 +285,19 @@ fn ownership_follows_what_became_atomic() {
 
 #[test]
 fn empty_objects_have_the_fields_that_are_never_omitted() {
-    let mut schema = types("type T\n a string\n b Inner value\n type Inner\n list []string");
-    let table = std::sync::Arc::get_mut(&mut schema.table).unwrap();
-    let mut structs: Vec<StructType> = table.iter().cloned().collect();
-    let mut fields = Vec::from(std::mem::take(&mut structs[1].fields));
-    fields[0].presence.omit = kubelith_schema::Omit::Never;
-    structs[1].fields = fields.into();
-    schema.table = std::sync::Arc::new(TypeTable::new(structs));
+    let schema = types("type T\n a string\n b Inner value\n type Inner\n list []string");
+    let schema = first_field_never_omitted(schema, 1);
     assert_eq!(text(&Type::of(&schema).zero()), r#"{"b":{"list":null}}"#);
     assert_eq!(text(&Type::Deduced.zero()), "{}");
+}
+
+fn first_field_never_omitted(mut schema: TypedSchema, struct_type: usize) -> TypedSchema {
+    let mut structs: Vec<StructType> = schema.table.iter().cloned().collect();
+    let mut fields = Vec::from(std::mem::take(&mut structs[struct_type].fields));
+    fields[0].presence.omit = kubelith_schema::Omit::Never;
+    structs[struct_type].fields = fields.into();
+    schema.table = std::sync::Arc::new(TypeTable::new(structs));
+    schema
 }
 
 /// Twins, keys with a default or none, keys that need quoting, and what does not fit.
@@ -412,6 +416,21 @@ proptest! {
     }
 
     #[test]
+    fn objects_of_one_form_have_the_same_owners(seed: u64, other: u64) {
+        let schema = deployment();
+        let ty = Type::of(&schema);
+        let object = random_object(&schema, seed);
+        let form = Form::of(ty, &object).expect("it fits the type");
+        prop_assert!(form.is_of(&object));
+        for one in [random_object(&schema, other), other_scalars(&object, other)] {
+            if form.is_of(&one) {
+                let owned = |object| fields_of_new(ty, object, Mask::default());
+                prop_assert_eq!(owned(&object), owned(&one), "{} and {}", text(&object), text(&one));
+            }
+        }
+    }
+
+    #[test]
     fn comparing_finds_the_difference(a: u64, b: u64) {
         let schema = deployment();
         let ty = Type::of(&schema);
@@ -466,6 +485,80 @@ proptest! {
         let items = ty.with_named_fields(&ty.field_set(&other));
         ty.remove_items(&mut value, &items);
         prop_assert!(ty.field_set(&value).leaves().is_disjoint(&items.leaves()) || value.is_null());
+    }
+}
+
+/// Which values count, of objects that have the same members.
+#[test]
+fn forms() {
+    let schema = types(
+        "type T
+           l []I map=name,port
+           s []string set
+           a []A
+           m map<string>
+           i any
+           n int32
+           z Z value
+         type Z
+           x string
+         type I
+           name string
+           port int32
+           x string
+         type A
+           x string",
+    );
+    let schema = first_field_never_omitted(schema, 1);
+    let ty = Type::of(&schema);
+    let same = [
+        (r#"{"l":[{"name":"a","port":1,"x":"1"}],"n":1}"#, r#"{"l":[{"name":"a","port":1,"x":"2"}],"n":2}"#),
+        (r#"{"a":[{"x":"1"}],"m":{"k":"1"}}"#, r#"{"a":[{"x":"2"}],"m":{"k":"2"}}"#),
+        (r#"{"i":{"k":[1]}}"#, r#"{"i":{"k":[2]}}"#),
+    ];
+    let others = [
+        (r#"{"l":[{"name":"a","port":1}]}"#, r#"{"l":[{"name":"b","port":1}]}"#),
+        (r#"{"l":[{"name":"a","port":1}]}"#, r#"{"l":[{"name":"a","port":2}]}"#),
+        (r#"{"l":[{"name":"a"},{"name":"b"}]}"#, r#"{"l":[{"name":"a"}]}"#),
+        (r#"{"s":["a"]}"#, r#"{"s":["b"]}"#),
+        (r#"{"m":{"k":"1"}}"#, r#"{"m":{"l":"1"}}"#),
+        (r#"{"m":{"k":"1"}}"#, r#"{"m":{"k":"1","l":"1"}}"#),
+        (r#"{"m":{"k":"1"}}"#, r#"{"m":{"k":null}}"#),
+        (r#"{"m":{}}"#, r#"{"m":null}"#),
+        (r#"{"i":1}"#, r#"{"i":"1"}"#),
+        (r#"{"i":{}}"#, r#"{"i":[]}"#),
+        // What any new object has is nobody's.
+        (r#"{"z":{"x":""}}"#, r#"{"z":{"x":"1"}}"#),
+        (r#"{"n":1}"#, r#"{}"#),
+    ];
+    let form = |object: &str| Form::of(ty, &v(object)).expect("it fits the type");
+    for (object, other) in same {
+        assert!(form(object).is_of(&v(object)) && form(object).is_of(&v(other)), "{object} {other}");
+    }
+    for (object, other) in others {
+        assert!(form(object).is_of(&v(object)) && form(other).is_of(&v(other)), "{object} {other}");
+        assert!(!form(object).is_of(&v(other)) && !form(other).is_of(&v(object)), "{object} {other}");
+    }
+    for object in [r#"{"l":{}}"#, r#"{"q":1}"#, r#"{"n":[1]}"#] {
+        assert!(Form::of(ty, &v(object)).is_none(), "{object}");
+    }
+    let long = Value::from([("m", Value::from([("k".repeat(70_000), Value::from("1"))]))]);
+    assert!(Form::of(ty, &long).is_none());
+}
+
+/// The same members with some other values.
+fn other_scalars(value: &Value, seed: u64) -> Value {
+    let next = |i: usize| seed.rotate_left(i as u32 * 5 + 3).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let other = seed >> 60 == 0;
+    match value {
+        Value::Object(map) => {
+            Value::Object(map.iter().enumerate().map(|(i, (k, v))| (k, other_scalars(v, next(i)))).collect())
+        }
+        Value::Array(list) => Value::Array(list.iter().enumerate().map(|(i, v)| other_scalars(v, next(i))).collect()),
+        Value::Int(_) if other => Value::Int((seed % 4) as i64),
+        Value::Bool(_) if other => Value::Bool(seed % 2 == 0),
+        Value::String(_) if other => Value::from(["", "x", "y"][(seed % 3) as usize]),
+        same => same.clone(),
     }
 }
 

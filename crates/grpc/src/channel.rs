@@ -3,6 +3,7 @@
 //! Calls are streams of HTTP/2 here and nothing in between: what a call says is written with one call of the system, and its answer
 //! wakes its task alone. Layers of services with queues between them made four tasks and two writes of it.
 
+use super::pongs::WithPongs;
 use super::{Dial, Io, Target};
 use bytes::Bytes;
 use futures::FutureExt;
@@ -168,7 +169,7 @@ impl Channel {
                 .initial_window_size(STREAM_WINDOW)
                 .initial_connection_window_size(CONNECTION_WINDOW)
                 .enable_push(false)
-                .handshake::<_, Bytes>(io)
+                .handshake::<_, Bytes>(WithPongs::new(io))
                 .await
                 .map_err(io::Error::other)
         };
@@ -191,7 +192,7 @@ impl Channel {
 
 /// Reads and writes until the connection ends. Of several calls each wakes it, but what they have to say goes with one write: those
 /// that are ready go first, once for each time it is woken.
-async fn drive(mut connection: Connection<Box<dyn Io>, Bytes>, calls: &Calls) {
+async fn drive(mut connection: Connection<WithPongs<Box<dyn Io>>, Bytes>, calls: &Calls) {
     let mut let_others = false;
     let ended = poll_fn(|cx| {
         let_others = !let_others && calls.short() > 1;

@@ -2,6 +2,7 @@
 
 mod call;
 mod channel;
+mod pongs;
 
 pub use call::{Call, unary};
 pub use channel::{Channel, never_sent};

@@ -14,7 +14,7 @@ use kubelith_http::BoxHandler;
 use kubelith_http::askers::Askers;
 use kubelith_http::connection::{ConnectionInfo, PeerCertificates};
 use kubelith_http::turns::Turns;
-use kubelith_tls::DynamicTls;
+use kubelith_tls::{DynamicTls, HELLO_BYTES, SuiteOrder};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -43,12 +43,14 @@ pub(super) async fn accept(stream: TcpStream, remote: SocketAddr, shared: Arc<Sh
     let activity = Arc::new(Activity::default());
     let stream = Socket::new(stream, activity.clone());
     let Ok(local) = stream.local_addr() else { return };
-    let config = shared.tls.config_for(local.ip());
     let handshake = tokio::time::timeout(HEAD_TIMEOUT, async {
         std::future::poll_fn(|cx| stream.poll_read_ready(cx)).await?;
         if let Some(turn) = shared.handshakes.take() {
             turn.await;
         }
+        let mut hello = [0; HELLO_BYTES];
+        let came = stream.peek(&mut hello).await?;
+        let config = shared.tls.config_for(local.ip(), SuiteOrder::of(&hello[..came]));
         Session::accept(config, stream).await
     });
     let Some(handshake) = shared.stop.run_until_cancelled(handshake).await else { return };

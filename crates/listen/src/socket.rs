@@ -24,6 +24,11 @@ impl Socket {
         self.tcp.local_addr()
     }
 
+    /// What came and was not read yet.
+    pub async fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
+        self.tcp.peek(buf).await
+    }
+
     fn noted(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         match &written {
             Poll::Pending => self.activity.is_blocked(),

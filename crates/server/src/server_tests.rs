@@ -367,7 +367,7 @@ async fn users_act_as_others_if_they_may() {
 
 #[tokio::test]
 async fn certificates_are_chosen_by_name() {
-    use kubelith_tls::{CertKeyFiles, DynamicTls, Pki, PkiOptions, SniCertKey, TlsOptions, TlsPolicy};
+    use kubelith_tls::{CertKeyFiles, DynamicTls, Pki, PkiOptions, SniCertKey, SuiteOrder, TlsOptions, TlsPolicy};
     use rustls::pki_types::ServerName;
     let dir = tempfile::tempdir().unwrap();
     let files = |name: &str| {
@@ -388,7 +388,7 @@ async fn certificates_are_chosen_by_name() {
     .unwrap();
 
     let serve = |server_name: &'static str, local: &'static str| {
-        let config = tls.config_for(local.parse().unwrap());
+        let config = tls.config_for(local.parse().unwrap(), SuiteOrder::Server);
         async move {
             let (client, server) = tokio::io::duplex(16 * 1024);
             let accept = tokio::spawn(async move {
@@ -411,6 +411,38 @@ async fn certificates_are_chosen_by_name() {
         ("127.0.0.1", "127.0.0.1", "default.test"),
     ] {
         assert!(serve(name, local).await.contains(want), "{name} at {local}");
+    }
+}
+
+/// As Go's servers choose: AES-GCM with the shorter key, but what the client likes best if that is ChaCha20.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[tokio::test]
+async fn the_server_chooses_among_suites_with_aes() {
+    use rustls::crypto::aws_lc_rs::{self, cipher_suite::*};
+    use rustls::{SupportedCipherSuite, version};
+    let server = TestServer::start(|b| b.delegate(echo())).await;
+    let (aes_128, aes_256) = (TLS13_AES_128_GCM_SHA256, TLS13_AES_256_GCM_SHA384);
+    let of_12 = [TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256];
+    for (listed, want) in [
+        (&[aes_256, aes_128, TLS13_CHACHA20_POLY1305_SHA256][..], aes_128),
+        (&[TLS13_CHACHA20_POLY1305_SHA256, aes_256, aes_128], TLS13_CHACHA20_POLY1305_SHA256),
+        (&[aes_256, TLS13_CHACHA20_POLY1305_SHA256], aes_256),
+        (&of_12, of_12[1]),
+        (&of_12[..1], of_12[0]),
+    ] {
+        let provider =
+            rustls::crypto::CryptoProvider { cipher_suites: listed.to_vec(), ..aws_lc_rs::default_provider() };
+        let version = if want.tls13().is_some() { &version::TLS13 } else { &version::TLS12 };
+        let config = rustls::ClientConfig::builder_with_provider(Arc::new(provider))
+            .with_protocol_versions(&[version])
+            .unwrap()
+            .with_root_certificates(server.roots().unwrap())
+            .with_no_client_auth();
+        let stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
+        let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
+        let stream = connector.connect("localhost".try_into().unwrap(), stream).await.unwrap();
+        let chosen = stream.get_ref().1.negotiated_cipher_suite().map(|suite: SupportedCipherSuite| suite.suite());
+        assert_eq!(chosen, Some(want.suite()), "of {listed:?}");
     }
 }
 

@@ -136,17 +136,22 @@ impl TestServer {
         self.dir.join("pki")
     }
 
+    /// The server's own authority.
+    pub fn roots(&self) -> std::io::Result<rustls::RootCertStore> {
+        let mut roots = rustls::RootCertStore::empty();
+        let ca = CertificateDer::from_pem_file(self.pki_dir().join("ca.crt")).map_err(std::io::Error::other)?;
+        roots.add(ca).map_err(std::io::Error::other)?;
+        Ok(roots)
+    }
+
     /// A TLS connection that offers `alpn` and, if asked for, the administrator's certificate.
     pub async fn connect(&self, alpn: &[u8], admin_cert: bool) -> std::io::Result<TlsStream<TcpStream>> {
         let read = |f: &str| std::fs::read(self.pki_dir().join(f));
-        let mut roots = rustls::RootCertStore::empty();
-        let ca = CertificateDer::from_pem_slice(&read("ca.crt")?).map_err(std::io::Error::other)?;
-        roots.add(ca).map_err(std::io::Error::other)?;
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let builder = rustls::ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(std::io::Error::other)?
-            .with_root_certificates(roots);
+            .with_root_certificates(self.roots()?);
         let mut config = if admin_cert {
             let cert = CertificateDer::from_pem_slice(&read("admin.crt")?).map_err(std::io::Error::other)?;
             let key = PrivateKeyDer::from_pem_slice(&read("admin.key")?).map_err(std::io::Error::other)?;

@@ -15,10 +15,12 @@ pub mod policy;
 pub mod resolver;
 pub mod server_config;
 pub mod signing;
+mod suites;
 pub mod trust;
 
 pub use flaws::{Flaw, Flaws};
 pub use pki::{Part, Pki, PkiOptions, ServingNames, pair_in};
 pub use policy::{TlsPolicy, TlsPolicyError};
 pub use server_config::{CertKeyFiles, DynamicTls, SniCertKey, TlsError, TlsOptions};
+pub use suites::{HELLO_BYTES, SuiteOrder};
 pub use trust::Trust;

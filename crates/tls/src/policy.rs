@@ -111,11 +111,9 @@ impl TlsPolicy {
     }
 
     pub fn provider(&self) -> CryptoProvider {
-        CryptoProvider {
-            cipher_suites: self.suites.clone(),
-            kx_groups: self.groups.clone(),
-            ..aws_lc_rs::default_provider()
-        }
+        let mut cipher_suites = self.suites.clone();
+        super::suites::sort(&mut cipher_suites);
+        CryptoProvider { cipher_suites, kx_groups: self.groups.clone(), ..aws_lc_rs::default_provider() }
     }
 }
 

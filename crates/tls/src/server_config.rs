@@ -5,6 +5,7 @@ use super::client_certs::AnyClientCert;
 use super::pair::certified_key;
 use super::policy::TlsPolicy;
 use super::resolver::CertResolver;
+use super::suites::SuiteOrder;
 use arc_swap::ArcSwap;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::CertificateDer;
@@ -55,9 +56,16 @@ fn error(what: impl Into<String>, why: impl ToString) -> TlsError {
 /// The configurations of one state of the files.
 #[derive(Debug)]
 struct Loaded {
-    default: Arc<ServerConfig>,
+    default: Configs,
     /// For clients that send no server name and come to an address that has a certificate of its own.
-    by_address: HashMap<IpAddr, Arc<ServerConfig>>,
+    by_address: HashMap<IpAddr, Configs>,
+}
+
+/// The same configuration by whose order of cipher suites counts.
+#[derive(Debug)]
+struct Configs {
+    server: Arc<ServerConfig>,
+    client: Arc<ServerConfig>,
 }
 
 /// The current TLS configuration, and how to get the next one.
@@ -77,9 +85,13 @@ impl DynamicTls {
     }
 
     /// The configuration for a connection that came to `local`.
-    pub fn config_for(&self, local: IpAddr) -> Arc<ServerConfig> {
+    pub fn config_for(&self, local: IpAddr, order: SuiteOrder) -> Arc<ServerConfig> {
         let current = self.current.load();
-        current.by_address.get(&local.to_canonical()).unwrap_or(&current.default).clone()
+        let configs = current.by_address.get(&local.to_canonical()).unwrap_or(&current.default);
+        match order {
+            SuiteOrder::Server => configs.server.clone(),
+            SuiteOrder::Client => configs.client.clone(),
+        }
     }
 
     /// Looks at the files and takes them over if they changed. On an error the old state stays; files that are
@@ -153,7 +165,10 @@ impl Contents {
             config.alpn_protocols = options.alpn.clone();
             // One ticket is what a returning client uses; a second costs every new connection its bytes.
             config.send_tls13_tickets = 1;
-            Ok(Arc::new(config))
+            // The copy has the same tickets and sessions.
+            let client = Arc::new(config.clone());
+            config.ignore_client_order = true;
+            Ok(Configs { server: Arc::new(config), client })
         };
         let by_address = by_name
             .iter()

@@ -149,7 +149,7 @@ impl<'a> Updater<'a> {
     fn reconcile(&self, owners: &mut Owners) {
         owners.retain(|_, owner| {
             let Some(ty) = self.type_in(&owner.version) else { return false };
-            if let Some(set) = ty.reconcile_owned(owner.fields()) {
+            if let Some(set) = ty.reconcile_owned(owner.fields(), self.versions.are_decoded_by_type()) {
                 owner.replace_set(set);
             }
             true

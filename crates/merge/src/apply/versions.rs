@@ -10,7 +10,8 @@ pub trait Versions {
     /// The type of the kind in a version that is served. `None` otherwise: what is owned in such a version is forgotten.
     fn type_in(&self, version: &str) -> Option<Type<'_>>;
 
-    /// Whether objects are decoded by their type before they come here. What is stored fits it then.
+    /// Whether objects are decoded by their type before they come here. What is stored fits it then, and the type is the program's own:
+    /// it is there, and the same, for as long as anything is remembered of its objects.
     fn are_decoded_by_type(&self) -> bool {
         false
     }

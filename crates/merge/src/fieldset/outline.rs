@@ -10,6 +10,7 @@ use super::element::PathElement;
 use super::set::Set;
 use std::cmp::Ordering;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Sets are rarely deeper than objects.
 const MAX_DEPTH: usize = 64;
@@ -18,10 +19,12 @@ const MAX_DIGITS: usize = 15;
 
 /// The text of a set and where its elements stand in it. Siblings are in ascending order, so none is there twice, and
 /// the keys of two equal elements are the same bytes.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Outline {
     text: Arc<str>,
     entries: Vec<Entry>,
+    /// The type that the set was last found to be in line with: an address, 0 at first.
+    in_line_with: AtomicUsize,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -46,6 +49,15 @@ pub(crate) struct Level<'o> {
 }
 
 impl Outline {
+    /// Whether the set was found to be in line with the type at this address.
+    pub(crate) fn is_in_line_with(&self, ty: usize) -> bool {
+        self.in_line_with.load(Relaxed) == ty
+    }
+
+    pub(crate) fn note_in_line_with(&self, ty: usize) {
+        self.in_line_with.store(ty, Relaxed);
+    }
+
     /// `None` if the text must be read to be understood.
     pub(crate) fn of(text: &Arc<str>) -> Option<Outline> {
         if u32::try_from(text.len()).is_err() {
@@ -54,7 +66,7 @@ impl Outline {
         let mut reader = Reader { text: text.as_bytes(), at: 0, entries: Vec::with_capacity(text.len() / 24) };
         reader.object(0)?;
         let is_whole = reader.at == text.len();
-        is_whole.then(|| Outline { text: text.clone(), entries: reader.entries })
+        is_whole.then(|| Outline { text: text.clone(), entries: reader.entries, in_line_with: AtomicUsize::new(0) })
     }
 
     pub(crate) fn text(&self) -> &Arc<str> {

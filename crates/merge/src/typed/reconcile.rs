@@ -12,11 +12,28 @@ impl Type<'_> {
         self.has_outdated(set).then(|| self.rewrite(set))
     }
 
-    /// As `reconcile`, for a set that may not be read yet.
-    pub(crate) fn reconcile_owned(self, fields: &Owned) -> Option<Set> {
-        match fields.outline() {
-            Some(outline) => self.has_outdated_in(outline.root()).then(|| self.rewrite(fields.set())),
-            None => self.reconcile(fields.set()),
+    /// As `reconcile`, for a set that may not be read yet. A set that was found to be in line with a type `stays` so, if the type
+    /// is there for as long as the outline may be remembered.
+    pub(crate) fn reconcile_owned(self, fields: &Owned, stays: bool) -> Option<Set> {
+        let Some(outline) = fields.outline() else { return self.reconcile(fields.set()) };
+        let address = self.address().filter(|_| stays);
+        if address.is_some_and(|ty| outline.is_in_line_with(ty)) {
+            return None;
+        }
+        if self.has_outdated_in(outline.root()) {
+            return Some(self.rewrite(fields.set()));
+        }
+        if let Some(ty) = address {
+            outline.note_in_line_with(ty);
+        }
+        None
+    }
+
+    /// Tells a type from all others that are there.
+    fn address(self) -> Option<usize> {
+        match self {
+            Type::Declared { schema, preserve: false, .. } => Some(std::ptr::from_ref(schema).addr()),
+            _ => None,
         }
     }
 

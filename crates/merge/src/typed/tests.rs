@@ -1,7 +1,7 @@
 //! Tables for the walks over typed values.
 
 use super::*;
-use crate::fieldset::{Mask, Set};
+use crate::fieldset::{Mask, Owned, Set};
 use crate::json::tests::v;
 use crate::testing::{deployment, random_object, text, types};
 use proptest::prelude::*;
@@ -289,6 +289,22 @@ fn empty_objects_have_the_fields_that_are_never_omitted() {
     let schema = first_field_never_omitted(schema, 1);
     assert_eq!(text(&Type::of(&schema).zero()), r#"{"b":{"list":null}}"#);
     assert_eq!(text(&Type::Deduced.zero()), "{}");
+}
+
+/// What was found of one type holds for that alone.
+#[test]
+fn a_set_is_in_line_with_the_types_that_it_was_compared_with() {
+    let (widget, other) = (widget(), types("type T\n spec Spec\n type Spec atomic\n gran map<string>"));
+    let fields = Owned::read(Some(&Value::Raw(r#"{"f:spec":{"f:gran":{"f:a":{}}}}"#.into())), None).unwrap();
+    for stays in [true, false, true] {
+        assert_eq!(Type::of(&widget).reconcile_owned(&fields, stays), None);
+        let whole = Type::of(&other).reconcile_owned(&fields, stays).expect("what is owned as a whole now");
+        assert_eq!(whole.to_json(), r#"{"f:spec":{}}"#);
+    }
+    let outdated = Owned::read(Some(&Value::Raw(r#"{"f:spec":{"f:atomic":{"f:a":{}}}}"#.into())), None).unwrap();
+    for _ in 0..2 {
+        assert!(Type::of(&widget).reconcile_owned(&outdated, true).is_some());
+    }
 }
 
 fn first_field_never_omitted(mut schema: TypedSchema, struct_type: usize) -> TypedSchema {

@@ -189,7 +189,11 @@ impl<'p> Parser<'p> {
         loop {
             if self.fields == Fields::Raw && self.is_at_fields() && lexer.peek() == Some(b'{') {
                 let start = lexer.position();
-                lexer.skip_fields(depth + self.open.len())?;
+                // What we wrote need not be looked at to be read over.
+                let is_ours = !matches!(self.parts, Parts::None);
+                if !is_ours || lexer.long_object(0).is_none() {
+                    lexer.skip_fields(depth + self.open.len())?;
+                }
                 let value = match std::str::from_utf8(lexer.since(start)) {
                     Ok(text) => Value::Raw(text.into()),
                     Err(_) => super::raw(lexer.since(start))?,

@@ -3,7 +3,7 @@
 
 use crate::admission::{ObjectTexts, Operation};
 use crate::error;
-use crate::resource::{Current, Resource, WorkingVersion, resource_version_of, set_resource_version};
+use crate::resource::{Current, Known, Resource, WorkingVersion, resource_version_of, set_resource_version};
 use crate::strategy::Begun;
 use crate::update::Change;
 use crate::working::Working;
@@ -110,7 +110,8 @@ impl Resource {
         let wants_json = matches!(origin, Origin::Create(Wanted::Json));
         let rehearsed = (call.dry_run() && wants_json && self.is_kept_as_is(&object))
             .then(|| Bytes::copy_from_slice(texts.object(&object)));
-        let encoded = self.encode(&mut object, texts.into_object(), EventKind::Added, true).await?;
+        let known = Known { text: texts.into_object(), kind: EventKind::Added, is_judged: true, before: None };
+        let encoded = self.encode(&mut object, known).await?;
         if call.dry_run() {
             let found = self.current(call, &key).await?;
             return Ok(match (found, rehearsed.filter(|_| encoded.draft.is_some())) {

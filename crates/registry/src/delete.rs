@@ -3,7 +3,7 @@
 use crate::admission::Operation;
 use crate::error;
 use crate::judged::has_judged_spec;
-use crate::resource::{Current, Resource, WorkingVersion, set_resource_version};
+use crate::resource::{Current, Known, Resource, WorkingVersion, set_resource_version};
 use kubelith_meta::call::Call;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::status::Status;
@@ -136,7 +136,7 @@ impl Resource {
         &self,
         call: &Call,
         key: &str,
-        found: Current,
+        mut found: Current,
         plan: Plan,
     ) -> Result<Result<DeleteResult, Option<Current>>, Status> {
         let marked = matches!(plan, Plan::Mark(..));
@@ -144,7 +144,7 @@ impl Resource {
             Plan::Already => {
                 return Ok(Ok(DeleteResult { object: found.object, outcome: DeleteOutcome::Pending }));
             }
-            Plan::Now => (found.object, DeleteOutcome::Gone),
+            Plan::Now => (std::mem::take(&mut found.object), DeleteOutcome::Gone),
             Plan::Mark(object, outcome) => (object, outcome),
         };
         if call.dry_run() {
@@ -153,7 +153,7 @@ impl Resource {
         let mut revision = Revision(found.revision);
         if marked {
             // Also an object that goes at once is marked first: watchers see it go.
-            match self.put_marked(call, key, &mut object, revision).await? {
+            match self.put_marked(call, key, &mut object, &found).await? {
                 Ok(written) => revision = written,
                 Err(e) => return self.delete_overtaken(call, e).await,
             }
@@ -175,12 +175,13 @@ impl Resource {
         call: &Call,
         key: &str,
         object: &mut Value,
-        revision: Revision,
+        found: &Current,
     ) -> Result<Result<Revision, StoreError>, Status> {
         let is_judged = has_judged_spec(object);
-        let bytes = self.encode(object, None, EventKind::Modified, is_judged).await?;
+        let known = Known { text: None, kind: EventKind::Modified, is_judged, before: Some(found) };
+        let bytes = self.encode(object, known).await?;
         let ttl = self.time_to_live(object);
-        let put = self.put_for(call, key, bytes, Expect::At(revision), ttl).await;
+        let put = self.put_for(call, key, bytes, Expect::At(Revision(found.revision)), ttl).await;
         if let Ok(written) = &put {
             set_resource_version(object, written.0);
         }

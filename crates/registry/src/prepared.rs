@@ -92,7 +92,7 @@ impl Resource {
         if self.time_to_live(&object).is_some() {
             return Ok(None);
         }
-        let (rendered, stored) = match self.encoder.rendered(&object, None) {
+        let (rendered, stored) = match self.encoder.rendered(&object, None, None) {
             Some(rendered) if self.encoder.as_prepared(&rendered).is_some() => (rendered, None),
             _ => {
                 let stored = self.encoder.encode(&object)?;

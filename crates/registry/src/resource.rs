@@ -46,8 +46,8 @@ pub trait Encoder: Send + Sync + 'static {
     fn encode(&self, object: &Value) -> Result<Bytes, Status>;
 
     /// What the renderer would make of the encoded object, with an empty resourceVersion; `None` if it takes as much work.
-    /// `text` is the object's JSON, if it was needed before.
-    fn rendered(&self, _object: &Value, _text: Option<ObjectText>) -> Option<Rendered> {
+    /// `text` is the object's JSON, if it was needed before; `before` is what it was made of.
+    fn rendered(&self, _object: &Value, _text: Option<ObjectText>, _before: Option<Before<'_>>) -> Option<Rendered> {
         None
     }
 
@@ -60,6 +60,25 @@ pub trait Encoder: Send + Sync + 'static {
     fn as_prepared(&self, _rendered: &Rendered) -> Option<Bytes> {
         None
     }
+}
+
+/// An object before a change, with the values of its selectable fields.
+#[derive(Debug, Clone, Copy)]
+pub struct Before<'a> {
+    pub object: &'a Value,
+    pub fields: &'a [Str],
+}
+
+/// What is known of an object that is going to be written.
+pub(crate) struct Known<'a> {
+    /// Its JSON, where admission had use for it.
+    pub(crate) text: Option<ObjectText>,
+    /// As what its write is going to be seen.
+    pub(crate) kind: EventKind,
+    /// It obeys all rules.
+    pub(crate) is_judged: bool,
+    /// What it was made of, if it is not new.
+    pub(crate) before: Option<&'a Current>,
 }
 
 /// An object ready to be written.
@@ -109,6 +128,14 @@ pub struct Current {
     pub stale: bool,
     /// The object as readers get it, if it is cached so.
     pub json: Option<Bytes>,
+    /// Its selectable fields, if it is cached at this version.
+    pub fields: Option<Box<[Str]>>,
+}
+
+impl Current {
+    fn before(&self) -> Option<Before<'_>> {
+        Some(Before { object: &self.object, fields: self.fields.as_deref()? })
+    }
 }
 
 impl Resource {
@@ -243,15 +270,9 @@ impl Resource {
         self.strategy.time_to_live(object).or_else(|| self.hub.lifetime(&self.descriptor.storage.prefix))
     }
 
-    /// Stored bytes of an object at the working version, whose write is going to be seen as `kind`. `text` is its JSON, where
-    /// admission had use for it. `is_judged`: it is known to obey all rules.
-    pub(crate) async fn encode(
-        &self,
-        object: &mut Value,
-        text: Option<ObjectText>,
-        kind: EventKind,
-        is_judged: bool,
-    ) -> Result<Encoded, Status> {
+    /// Stored bytes of an object at the working version.
+    pub(crate) async fn encode(&self, object: &mut Value, known: Known<'_>) -> Result<Encoded, Status> {
+        let Known { text, kind, is_judged, before } = known;
         let link = object.remove_at(&["metadata", "selfLink"]);
         let mut text = text.filter(|_| link.is_none());
         let stored = &self.descriptor.storage.kind;
@@ -271,7 +292,7 @@ impl Resource {
             bytes = Some(self.encoder.encode(&there));
             *object = self.convert(there, working).await?;
         }
-        let rendered = self.encoder.rendered(object, text);
+        let rendered = self.encoder.rendered(object, text, before.and_then(Current::before));
         if bytes.is_none() {
             bytes = rendered.as_ref().and_then(|rendered| self.encoder.as_served(object, rendered)).map(Ok);
         }
@@ -331,7 +352,7 @@ impl Resource {
         // What was written a moment ago is on its way to the cache.
         let recent = self.is_typed().then(|| self.hub.recent().since(&self.store_key(key), cached.revision + 1));
         match recent.flatten() {
-            Some((revision, object)) => Some(Current { object, revision, stale: false, json: None }),
+            Some((revision, object)) => Some(Current { object, revision, stale: false, json: None, fields: None }),
             None => self.current_of(call, &cached).await.ok(),
         }
     }
@@ -359,7 +380,7 @@ impl Resource {
             return self.parse(call, &json, cached.revision).await;
         }
         let mut current = match self.hub.recent().get(&self.store_key(&cached.key), cached.revision) {
-            Some(object) => Current { object, revision: cached.revision, stale: false, json: None },
+            Some(object) => Current { object, revision: cached.revision, stale: false, json: None, fields: None },
             None => {
                 let read = self.parse(call, &json, cached.revision).await?;
                 if cached.is_judged {
@@ -373,6 +394,7 @@ impl Resource {
             "what is kept of a write differs from what was written"
         );
         current.json = Some(json);
+        current.fields = Some(cached.fields.clone());
         Ok(current)
     }
 
@@ -421,7 +443,7 @@ impl Resource {
         let stale = self.working == WorkingVersion::Request
             && object.str_at(&["apiVersion"]) != self.descriptor.storage.kind.api_version();
         let object = self.convert(object, &self.working_kind(call)).await?;
-        Ok(Current { object, revision, stale, json: None })
+        Ok(Current { object, revision, stale, json: None, fields: None })
     }
 
     /// Whether objects are read from the store as their type says, and not converted on the way.

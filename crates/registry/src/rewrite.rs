@@ -2,7 +2,7 @@
 //! strategy nor admission is asked.
 
 use crate::error;
-use crate::resource::{Resource, set_resource_version};
+use crate::resource::{Known, Resource, set_resource_version};
 use kubelith_meta::Value;
 use kubelith_meta::call::Call;
 use kubelith_meta::status::Status;
@@ -29,7 +29,9 @@ impl Resource {
             if call.dry_run() || (object == found.object && !found.stale) {
                 return Ok(object);
             }
-            let encoded = self.encode(&mut object, None, EventKind::Modified, false).await?;
+            let before = Some(&found);
+            let known = Known { text: None, kind: EventKind::Modified, is_judged: false, before };
+            let encoded = self.encode(&mut object, known).await?;
             let ttl = self.strategy.time_to_live(&object);
             let expect = Expect::At(Revision(found.revision));
             match self.put(&key, encoded, expect, ttl).await {

@@ -1,6 +1,6 @@
 //! Stored bytes of built-in kinds: protobuf in kube-apiserver's envelope, or JSON; what readers get, where nobody else reads the store.
 
-use crate::resource::{Encoder, set_resource_version};
+use crate::resource::{Before, Encoder, set_resource_version};
 use crate::served;
 use crate::strategy::Strategy;
 use bytes::Bytes;
@@ -164,17 +164,25 @@ impl Renderer for TypedCodec {
 }
 
 impl Encoder for TypedCodec {
-    fn rendered(&self, object: &Value, text: Option<ObjectText>) -> Option<Rendered> {
+    fn rendered(&self, object: &Value, text: Option<ObjectText>, before: Option<Before<'_>>) -> Option<Rendered> {
         // What is read from JSON has the empty fields of Go's structs. A conversion gives them to the object, too.
         let complete = self.shape.encoding == Encoding::Protobuf || self.shape.working != self.shape.kind;
         let is_known = text.is_some();
         let text = complete.then(|| text.unwrap_or_else(|| ObjectText::new(object)))?;
         let (json, version) = text.unversioned()?;
+        let fields = self.shape.selectable.iter().enumerate().map(|(i, field)| match before {
+            Some(before) if before.has_same(object, field) => before.fields[i].clone(),
+            _ => select(object, field),
+        });
+        debug_assert!(
+            fields.clone().eq(self.shape.selectable.iter().map(|field| select(object, field))),
+            "selectable fields are others than before"
+        );
         debug_assert!(
             !is_known || ObjectText::new(object).unversioned().is_some_and(|(made, _)| made == json),
             "admission had the JSON of another object"
         );
-        Some(rendered(object, json, Some(version), &self.shape.selectable))
+        Some(rendered(object, json, Some(version), fields))
     }
 
     fn as_served(&self, object: &Value, rendered: &Rendered) -> Option<Bytes> {
@@ -207,18 +215,35 @@ impl Encoder for TypedCodec {
 /// What the cache keeps of an object.
 pub fn render(object: &Value, selectable: &[SelectableField]) -> Rendered {
     let (json, version) = versioned_json(object);
-    rendered(object, json, version, selectable)
+    rendered(object, json, version, selectable.iter().map(|field| select(object, field)))
 }
 
-fn rendered(object: &Value, json: Vec<u8>, version: Option<Range<usize>>, selectable: &[SelectableField]) -> Rendered {
+fn rendered(
+    object: &Value,
+    json: Vec<u8>,
+    version: Option<Range<usize>>,
+    fields: impl Iterator<Item = Str>,
+) -> Rendered {
     let labels = object.at(&["metadata", "labels"]).and_then(Value::as_object);
     let labels = labels.into_iter().flat_map(|m| m.iter());
     Rendered {
         json,
         version,
         labels: labels.filter_map(|(k, v)| Some((Str::from(k), Str::from(v.as_str()?)))).collect(),
-        fields: selectable.iter().map(|field| select(object, field)).collect(),
+        fields: fields.collect(),
         is_foreign: false,
+    }
+}
+
+impl Before<'_> {
+    /// Whether a field has the value that it had, for it stands in a part of the object that nobody touched. Such a part may be
+    /// text that nobody has looked into, and stays so.
+    fn has_same(&self, object: &Value, field: &SelectableField) -> bool {
+        let is_same = |path: &str| {
+            let part = path.trim_start_matches('.').split('.').next();
+            path.is_empty() || part.is_some_and(|part| object.shares(part, self.object))
+        };
+        is_same(&field.path) && field.fallback.as_deref().is_none_or(is_same)
     }
 }
 

@@ -7,7 +7,7 @@ use crate::admission::{ObjectTexts, Operation};
 use crate::create::{Created, Generated, Inserted, Origin, Reserved};
 use crate::error;
 use crate::judged::has_judged_spec;
-use crate::resource::{Current, Resource, resource_version_of, set_resource_version};
+use crate::resource::{Current, Known, Resource, resource_version_of, set_resource_version};
 use crate::working::Working;
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -204,7 +204,9 @@ impl Resource {
         }
         // All of it was judged just now, or what this part leaves alone was before.
         let is_judged = self.part(call) == Part::Main || has_judged_spec(&object);
-        let encoded = self.encode(&mut object, texts.into_object(), EventKind::Modified, is_judged).await?;
+        let (text, before) = (texts.into_object(), Some(&found));
+        let known = Known { text, kind: EventKind::Modified, is_judged, before };
+        let encoded = self.encode(&mut object, known).await?;
         if call.dry_run() {
             let object = self.as_stored(call, object).await?;
             return Ok(Attempt::Done(Updated { object, outcome: Outcome::Updated, json: None }));

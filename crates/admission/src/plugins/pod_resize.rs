@@ -89,11 +89,11 @@ impl Plugin for NodeDeclaredFeatureValidator {
     }
 }
 
-/// The pod as it was, if it is on a node and its spec changes.
+/// The pod as it was, if it is on a node and its spec changes. The spec is not looked into if it does not.
 fn changed_on_node<'a>(request: &Request<'a>, pod: &Value) -> Option<&'a Value> {
     let is_update = request.operation == Operation::Update && request.is_for_any_part("", "pods");
-    let is_bound = !pod.str_at(&["spec", "nodeName"]).is_empty();
-    request.old.filter(|old| is_update && is_bound && old.meta().generation() != pod.meta().generation())
+    let is_bound = || !pod.str_at(&["spec", "nodeName"]).is_empty();
+    request.old.filter(|old| is_update && old.meta().generation() != pod.meta().generation() && is_bound())
 }
 
 fn node_of(objects: &Objects, request: &Request<'_>, pod: &Value) -> Result<Value, Status> {

@@ -6,8 +6,8 @@ mod scheduling;
 use crate::prepare::parts::{prepare_ephemeral_containers, prepare_resize};
 use crate::prepare::scheduling::{follow_labels, read_app_armor};
 use crate::validate::qos_class;
-use kubelith_meta::Value;
 use kubelith_meta::call::Call;
+use kubelith_meta::{Map, Value};
 use kubelith_rules::Env;
 use kubelith_schema::lifecycle::Part;
 
@@ -32,6 +32,9 @@ pub fn prepare_for_create(env: &Env, call: &Call, pod: &mut Value) {
 
 /// The account has an older name, which goes on saying the same.
 pub fn mirror_service_account(pod: &mut Value) {
+    if pod.get("spec").and_then(Value::as_object).is_some_and(Map::is_sealed) {
+        return;
+    }
     let name = pod.str_at(&["spec", "serviceAccountName"]);
     if !name.is_empty() && pod.str_at(&["spec", "serviceAccount"]) != name {
         let name = Value::from(name);

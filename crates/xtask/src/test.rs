@@ -236,7 +236,7 @@ fn unit(request: &Request, say: Say) -> Tally {
 fn conformance(_: &Request, say: Say) -> Tally {
     let etcd = tools::programs().join("etcd");
     let mut replay = command(binaries().join("conformance"));
-    counted(replay.args(["--quiet", "--stores", "memory,embedded,etcd", "--etcd"]).arg(etcd), say)
+    counted(replay.args(["--stores", "memory,embedded,etcd", "--etcd"]).arg(etcd), say)
 }
 
 fn clients(_: &Request, say: Say) -> Tally {

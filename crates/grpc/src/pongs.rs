@@ -37,7 +37,7 @@ impl<T: AsyncWrite + Unpin> WithPongs<T> {
     /// Takes what are acknowledgements only.
     fn takes(&mut self, buf: &[u8]) -> bool {
         let are_pongs = !buf.is_empty()
-            && buf.len() % FRAME == 0
+            && buf.len().is_multiple_of(FRAME)
             && buf.chunks(FRAME).all(|frame| frame.starts_with(&HEAD))
             && self.is_between_frames
             && self.held.len() + buf.len() <= MAX_HELD;

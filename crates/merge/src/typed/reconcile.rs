@@ -18,6 +18,7 @@ impl Type<'_> {
         let Some(outline) = fields.outline() else { return self.reconcile(fields.set()) };
         let address = self.address().filter(|_| stays);
         if address.is_some_and(|ty| outline.is_in_line_with(ty)) {
+            debug_assert!(!self.has_outdated_in(outline.root()), "a type has changed");
             return None;
         }
         if self.has_outdated_in(outline.root()) {

@@ -572,7 +572,7 @@ fn other_scalars(value: &Value, seed: u64) -> Value {
         }
         Value::Array(list) => Value::Array(list.iter().enumerate().map(|(i, v)| other_scalars(v, next(i))).collect()),
         Value::Int(_) if other => Value::Int((seed % 4) as i64),
-        Value::Bool(_) if other => Value::Bool(seed % 2 == 0),
+        Value::Bool(_) if other => Value::Bool(seed.is_multiple_of(2)),
         Value::String(_) if other => Value::from(["", "x", "y"][(seed % 3) as usize]),
         same => same.clone(),
     }

@@ -90,6 +90,8 @@ pub fn test(words: &[String]) -> Result<(), String> {
         // Unit tests start etcd, the later stages all of them.
         "tools" => words.iter().any(|word| word != "fmt" && word != "clippy"),
         "unit" if !filters.is_empty() => true,
+        // Those run what it makes.
+        "build" => chosen.iter().any(|word| ["build", "conformance", "clients"].contains(&word.as_str())),
         _ => chosen.iter().any(|word| word == name),
     };
     let mut request = Request {

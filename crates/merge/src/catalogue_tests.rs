@@ -4,7 +4,7 @@ use crate::apply::{ConvertError, Force, Versions};
 use crate::fieldset::{Filter, Mask, Set};
 use crate::managers::FieldManager;
 use crate::strategic::{self, three_way};
-use crate::testing::{sparse_object, text};
+use crate::testing::{other_scalars, sparse_object, text};
 use crate::typed::{Form, Type, fields_of_new};
 use crate::{json_patch, merge_patch};
 use kubelith_meta::{GroupVersionKind, Time, Value};
@@ -83,6 +83,7 @@ fn owners(object: &Value) -> Vec<Value> {
 /// The shorter way to the fields of a creator gives what comparing with an empty object gives.
 #[test]
 fn creators_own_what_they_add() {
+    let mut alike = 0;
     for_each_kind(|kind| {
         let ty = Type::of(&kind.schema);
         let nobodys = Set::of_fields(&[&["kind"], &["metadata"], &["metadata", "name"]]);
@@ -99,9 +100,23 @@ fn creators_own_what_they_add() {
                 assert_eq!(written.as_deref(), Some(set.to_json().as_str()), "{}: {}", kind.gvk, text(&object));
                 let form = Form::of(ty, &object).unwrap_or_else(|| panic!("{}", text(&object)));
                 assert!(form.is_of(&object), "{}: {}", kind.gvk, text(&object));
+                for seed in 0..8_u64 {
+                    let other = other_scalars(&object, seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+                    if form.is_of(&other) {
+                        alike += usize::from(other != object);
+                        assert_eq!(
+                            fields_of_new(ty, &other, mask),
+                            Ok(written.clone()),
+                            "{}: {}",
+                            kind.gvk,
+                            text(&other)
+                        );
+                    }
+                }
             }
         }
     });
+    assert!(alike > 1000, "only {alike} objects had the form of another");
 }
 
 fn canonical(schema: &TypedSchema, mut object: Value) -> Value {

@@ -218,6 +218,22 @@ pub(crate) fn sparse_object(schema: &TypedSchema, seed: u64) -> Value {
     random.value(&schema.table, &schema.root)
 }
 
+/// The same members with some other values.
+pub(crate) fn other_scalars(value: &Value, seed: u64) -> Value {
+    let next = |i: usize| seed.rotate_left(i as u32 * 5 + 3).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let other = seed >> 60 == 0;
+    match value {
+        Value::Object(map) => {
+            Value::Object(map.iter().enumerate().map(|(i, (k, v))| (k, other_scalars(v, next(i)))).collect())
+        }
+        Value::Array(list) => Value::Array(list.iter().enumerate().map(|(i, v)| other_scalars(v, next(i))).collect()),
+        Value::Int(_) if other => Value::Int((seed % 4) as i64),
+        Value::Bool(_) if other => Value::Bool(seed.is_multiple_of(2)),
+        Value::String(_) if other => Value::from(["", "x", "y"][(seed % 3) as usize]),
+        same => same.clone(),
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Density {
     Even,

@@ -3,7 +3,7 @@
 use super::*;
 use crate::fieldset::{Mask, Owned, Set};
 use crate::json::tests::v;
-use crate::testing::{deployment, random_object, text, types};
+use crate::testing::{deployment, other_scalars, random_object, text, types};
 use proptest::prelude::*;
 
 /// Every kind of container under `spec`.
@@ -560,22 +560,6 @@ fn forms() {
     }
     let long = Value::from([("m", Value::from([("k".repeat(70_000), Value::from("1"))]))]);
     assert!(Form::of(ty, &long).is_none());
-}
-
-/// The same members with some other values.
-fn other_scalars(value: &Value, seed: u64) -> Value {
-    let next = |i: usize| seed.rotate_left(i as u32 * 5 + 3).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let other = seed >> 60 == 0;
-    match value {
-        Value::Object(map) => {
-            Value::Object(map.iter().enumerate().map(|(i, (k, v))| (k, other_scalars(v, next(i)))).collect())
-        }
-        Value::Array(list) => Value::Array(list.iter().enumerate().map(|(i, v)| other_scalars(v, next(i))).collect()),
-        Value::Int(_) if other => Value::Int((seed % 4) as i64),
-        Value::Bool(_) if other => Value::Bool(seed.is_multiple_of(2)),
-        Value::String(_) if other => Value::from(["", "x", "y"][(seed % 3) as usize]),
-        same => same.clone(),
-    }
 }
 
 /// Whether an empty list or map (or nothing) stands at `path`: those have no fields of their own.

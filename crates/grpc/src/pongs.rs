@@ -34,8 +34,8 @@ impl<T: AsyncWrite + Unpin> WithPongs<T> {
         WithPongs { io, held: Vec::new(), due, is_between_frames: true }
     }
 
-    /// Takes what are acknowledgements only.
-    fn takes(&mut self, buf: &[u8]) -> bool {
+    /// Takes what are acknowledgements only. The task is woken when they are due: it has read already, and may not come again.
+    fn takes(&mut self, cx: &mut Context<'_>, buf: &[u8]) -> bool {
         let are_pongs = !buf.is_empty()
             && buf.len().is_multiple_of(FRAME)
             && buf.chunks(FRAME).all(|frame| frame.starts_with(&HEAD))
@@ -44,6 +44,9 @@ impl<T: AsyncWrite + Unpin> WithPongs<T> {
         if are_pongs {
             if self.held.is_empty() {
                 self.due.as_mut().reset(Instant::now() + MAX_WAIT);
+                if self.due.as_mut().poll(cx).is_ready() {
+                    cx.waker().wake_by_ref();
+                }
             }
             self.held.extend_from_slice(buf);
         }
@@ -86,7 +89,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for WithPongs<T> {
         let this = self.get_mut();
         let all = bufs.iter().map(|buf| buf.len()).sum::<usize>();
         if let Some(first) = bufs.first().filter(|buf| buf.len() == all)
-            && this.takes(first)
+            && this.takes(cx, first)
         {
             return Poll::Ready(Ok(all));
         }
@@ -113,9 +116,12 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for WithPongs<T> {
         let this = self.get_mut();
         if !this.held.is_empty()
             && this.due.as_mut().poll(cx).is_ready()
-            && let Poll::Ready(Err(error)) = this.poll_write_behind(cx, &[])
+            && let Poll::Ready(written) = this.poll_write_behind(cx, &[])
         {
-            return Poll::Ready(Err(error));
+            written?;
+            if let Poll::Ready(Err(error)) = Pin::new(&mut this.io).poll_flush(cx) {
+                return Poll::Ready(Err(error));
+            }
         }
         Pin::new(&mut this.io).poll_read(cx, buf)
     }
@@ -165,6 +171,34 @@ mod tests {
         });
         assert!((MAX_WAIT..2 * MAX_WAIT).contains(&read.unwrap()));
         assert_eq!(seen[..], pong(1));
+    }
+
+    /// HTTP/2 reads first and writes then: nobody reads any more when an acknowledgement is held.
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_connection_acknowledges_too() {
+        let (ours, theirs) = pair(1024);
+        let client = async {
+            let (requests, connection) = h2::client::handshake(ours).await.unwrap();
+            let _ = connection.await;
+            drop(requests);
+        };
+        let server = async {
+            let mut connection = h2::server::handshake(theirs).await.unwrap();
+            let mut pings = connection.ping_pong().unwrap();
+            let pinged = async {
+                for _ in 0..3 {
+                    tokio::time::timeout(3 * MAX_WAIT, pings.ping(h2::Ping::opaque())).await.unwrap().unwrap();
+                }
+            };
+            tokio::select! {
+                () = pinged => {}
+                _ = connection.accept() => panic!("nothing was asked"),
+            }
+        };
+        tokio::select! {
+            () = server => {}
+            () = client => panic!("the connection ended"),
+        }
     }
 
     #[tokio::test]

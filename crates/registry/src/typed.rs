@@ -170,9 +170,9 @@ impl Encoder for TypedCodec {
         let is_known = text.is_some();
         let text = complete.then(|| text.unwrap_or_else(|| ObjectText::new(object)))?;
         let (json, version) = text.unversioned()?;
-        let fields = self.shape.selectable.iter().enumerate().map(|(i, field)| match before {
-            Some(before) if before.has_same(object, field) => before.fields[i].clone(),
-            _ => select(object, field),
+        let fields = self.shape.selectable.iter().enumerate().map(|(i, field)| {
+            let unchanged = before.and_then(|before| before.unchanged(i, field, object));
+            unchanged.cloned().unwrap_or_else(|| select(object, field))
         });
         debug_assert!(
             fields.clone().eq(self.shape.selectable.iter().map(|field| select(object, field))),
@@ -235,15 +235,16 @@ fn rendered(
     }
 }
 
-impl Before<'_> {
-    /// Whether a field has the value that it had, for it stands in a part of the object that nobody touched. Such a part may be
-    /// text that nobody has looked into, and stays so.
-    fn has_same(&self, object: &Value, field: &SelectableField) -> bool {
+impl<'a> Before<'a> {
+    /// The value of a field that stands in a part of the object that nobody touched. Such a part may be text that nobody has looked
+    /// into, and stays so.
+    fn unchanged(self, index: usize, field: &SelectableField, object: &Value) -> Option<&'a Str> {
         let is_same = |path: &str| {
             let part = path.trim_start_matches('.').split('.').next();
             path.is_empty() || part.is_some_and(|part| object.shares(part, self.object))
         };
-        is_same(&field.path) && field.fallback.as_deref().is_none_or(is_same)
+        let is_unchanged = is_same(&field.path) && field.fallback.as_deref().is_none_or(is_same);
+        self.fields.get(index).filter(|_| is_unchanged)
     }
 }
 

@@ -39,9 +39,7 @@ impl DefaultTolerationSeconds {
         let spec = pod.get("spec").and_then(Value::as_object).and_then(Map::unread);
         spec.is_some_and(|text| self.texts.iter().all(|toleration| toleration.find(text).is_some()))
     }
-}
 
-impl DefaultTolerationSeconds {
     fn complete(&self, pod: &mut Value) {
         if self.are_stored(pod) {
             return;

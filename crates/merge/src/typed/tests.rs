@@ -353,24 +353,34 @@ fn fields_of_new_objects() {
     }
 }
 
-#[test]
-fn written_field_sets() {
-    let schema = types(
+/// Containers of each kind, and a struct that any object has.
+fn containers() -> TypedSchema {
+    types(
         "type T
            l []I map=name,port
            s []string set
            a []A
            m map<string>
            o A
+           i any
            n int32
+           z Z value
+         type Z
+           x string
          type I
            name string
            port int32
+           x string
            o A
          type A
            x string
            y string",
-    );
+    )
+}
+
+#[test]
+fn written_field_sets() {
+    let schema = containers();
     let ty = Type::of(&schema);
     let fits = [
         r#"{"l":[{"name":"b","port":443,"o":{"x":"1"}},{"name":"b","port":80,"o":{}},{"name":"a","port":9,"o":null}]}"#,
@@ -507,25 +517,7 @@ proptest! {
 /// Which values count, of objects that have the same members.
 #[test]
 fn forms() {
-    let schema = types(
-        "type T
-           l []I map=name,port
-           s []string set
-           a []A
-           m map<string>
-           i any
-           n int32
-           z Z value
-         type Z
-           x string
-         type I
-           name string
-           port int32
-           x string
-         type A
-           x string",
-    );
-    let schema = first_field_never_omitted(schema, 1);
+    let schema = first_field_never_omitted(containers(), 1);
     let ty = Type::of(&schema);
     let same = [
         (r#"{"l":[{"name":"a","port":1,"x":"1"}],"n":1}"#, r#"{"l":[{"name":"a","port":1,"x":"2"}],"n":2}"#),
